@@ -18,6 +18,8 @@ use target::{Address, Health, Target};
 /// How many runs are read, newest first, and how many requests of each.
 const RUNS_MAX: i64 = 200;
 const TRACES_MAX: usize = 20;
+/// Of each run.
+const TRACE_BYTES_MAX: u64 = 1 << 20;
 
 /// A service's call; its name is the route template or the full gRPC method.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +109,8 @@ async fn recorded(context: &Context) -> Result<BTreeMap<Point, Observations>, Fa
     let mut points: BTreeMap<Point, Observations> = BTreeMap::new();
     let store = context.store().await?;
     for run in store.list(RUNS_MAX).await? {
-        let mut traces: Vec<Trace> = store.dir(run.id).records(TRACES).unwrap_or_default();
+        let (mut traces, _): (Vec<Trace>, u64) =
+            store.dir(run.id).first_records(TRACES, TRACE_BYTES_MAX).unwrap_or_default();
         traces.truncate(TRACES_MAX);
         for trace in &traces {
             let calls = std::iter::once(&trace.entry).chain(trace.walk());

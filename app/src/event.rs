@@ -81,10 +81,16 @@ pub enum Progress {
         name: String,
         done: u64,
         total: u64,
+        /// Whether the total may still grow, so that it is a lower bound.
+        #[serde(default)]
+        may_grow: bool,
         detail: String,
     },
     SpaceFinished {
         space: Space,
+        /// Cases that an interrupted sweep had completed before; the space's `seconds` are those of the others.
+        #[serde(default)]
+        stored: u64,
     },
     VariantFinished {
         variant: Box<Variant>,

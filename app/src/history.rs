@@ -1,11 +1,12 @@
 //! The runs of a store: list, delete, show, compare, report, export. The same for every kind of run.
 
 use crate::kind::{self, Difference, RunKind, Selection, StoredRun};
-use crate::spec::Version;
+use crate::spec::{NoOptions, Version};
 use crate::view::View;
 use crate::{Context, register_schema, trace_diff};
 use exchange::Format;
 use model::{Failure, Run, RunId};
+use runs::Orphan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -67,6 +68,13 @@ pub async fn delete(context: &Context, spec: &DeleteSpec) -> Result<RunId, Failu
     let run = store.find(&spec.run).await?;
     store.delete(run.id).await?;
     Ok(run.id)
+}
+
+register_schema!("runs-clean", NoOptions);
+
+/// Removes the folders of the store that belong to no run, and returns all that it found, also those that were kept.
+pub async fn clean(context: &Context, _spec: &NoOptions) -> Result<Vec<Orphan>, Failure> {
+    context.store().await?.remove_orphans().await
 }
 
 /// A run by its id (any unambiguous beginning or end), or `last`.

@@ -108,10 +108,10 @@ impl Request {
         Ok(spec)
     }
 
-    /// Refuses an invalid request before anything is started. A request to the target's entry is checked after the
-    /// target was loaded.
+    /// Refuses an invalid request before anything is started. Without a URL, everything but the URL is checked: a
+    /// target's entry is always an HTTP address.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.url.is_some() { self.resolve(None).map(drop) } else { Ok(()) }
+        self.resolve(Some("http://127.0.0.1/")).map(drop)
     }
 
     /// Arguments of a command line that sends the same request with the same conditions.

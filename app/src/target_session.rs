@@ -6,7 +6,7 @@ use explore::{CrashRecovery, ExternalTarget, TargetControl};
 use model::Failure;
 use requests::Credentials;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ pub struct TargetSession {
     credentials: Credentials,
     entry: Option<String>,
     services: Vec<String>,
+    target_file: Option<PathBuf>,
     kind: Kind,
 }
 
@@ -108,6 +109,7 @@ impl TargetSession {
                 credentials: Credentials::parse(&text)?,
                 entry,
                 services,
+                target_file: target.map(|target| target.file),
                 kind: Kind::External,
             });
         }
@@ -132,11 +134,13 @@ impl TargetSession {
                 .map_err(|e| Failure::environment(format!("{} cannot be read: {e}", state.trust_file.display())))?;
             let entry = state.entry.as_ref().map(ToString::to_string);
             let services = state.services.iter().filter(|s| !s.support).map(|s| s.name.clone()).collect();
+            let target_file = Some(state.target_file.clone());
             let running = Running { context: context.clone(), one_at_a_time: tokio::sync::Mutex::new(state) };
             return Ok(TargetSession {
                 credentials: Credentials::parse(&text)?,
                 entry,
                 services,
+                target_file,
                 kind: Kind::Running(Arc::new(running)),
             });
         }
@@ -148,6 +152,7 @@ impl TargetSession {
             })?)?,
         };
         let (entry, services) = entry_and_services(&target);
+        let target_file = Some(target.file.clone());
         let count = target.services().len() as u64;
         context.progress(Progress::TargetStarting { target: target.name.clone(), services: count });
         let begin = Instant::now();
@@ -159,7 +164,7 @@ impl TargetSession {
         context.progress(Progress::TargetHealthy { seconds: begin.elapsed().as_secs_f64() });
         let credentials = Credentials::parse(&supervisor.trust_text())?;
         let started = Started { supervisor };
-        Ok(TargetSession { credentials, entry, services, kind: Kind::Started(Arc::new(started)) })
+        Ok(TargetSession { credentials, entry, services, target_file, kind: Kind::Started(Arc::new(started)) })
     }
 
     pub fn credentials(&self) -> &Credentials {
@@ -173,6 +178,11 @@ impl TargetSession {
     /// The target's own services, without its caches and databases.
     pub fn services(&self) -> Vec<String> {
         self.services.clone()
+    }
+
+    /// The file that describes the target; None for one that something else runs and no file was named for.
+    pub fn target_file(&self) -> Option<&Path> {
+        self.target_file.as_deref()
     }
 
     /// For sending requests: restarts what crashes meanwhile.

@@ -1,5 +1,6 @@
 //! Numbers, times and words as people read them.
 
+use model::is_deceptive;
 use model::trace::{Call, Outcome, Protocol};
 
 /// `16384` → `16,384`.
@@ -54,11 +55,12 @@ pub fn time(ms: i64) -> String {
     }
 }
 
-/// Text from a target, safe to write to a terminal: control characters are escaped.
+/// Text from a target, safe to write to a terminal: characters that control it, reorder text or are invisible are
+/// escaped.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+        if is_deceptive(c) { out.extend(c.escape_default()) } else { out.push(c) }
     }
     out
 }
@@ -97,7 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_escaped() {
+    fn characters_that_deceive_are_escaped() {
+        assert_eq!(printable("a\u{202e}b\u{200b}c"), "a\\u{202e}b\\u{200b}c");
         assert_eq!(printable("a\u{1b}[31mb\u{7}\u{9b}ü×"), "a\\u{1b}[31mb\\u{7}\\u{9b}ü×");
     }
 

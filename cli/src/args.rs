@@ -303,11 +303,12 @@ pub struct Sweep {
     /// corrupt-reply; may be repeated
     #[arg(long = "kind", short = 'k', value_name = "KIND", default_value = "unavailable")]
     pub kinds: Vec<String>,
-    /// Requests in flight at once
-    #[arg(long, short, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=512))]
-    pub concurrency: u16,
-    /// Resume an interrupted sweep with its original options
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "timeout_ms", "bridge", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
+    /// Requests in flight at once, in every space [default: 16]
+    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=512))]
+    pub concurrency: Option<u16>,
+    /// Resume an interrupted sweep with its original options, among them -c, --junit and the target. Only -c, --junit,
+    /// -t and --trust may be given again: they replace the original ones. No completed case is sent again
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "before", "timeout_ms", "bridge", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
     pub resume: Option<String>,
     /// Also write a JUnit file
     #[arg(long, value_name = "FILE")]
@@ -322,6 +323,9 @@ pub struct Runs {
     /// Remove a run and its files
     #[arg(long, value_name = "RUN")]
     pub delete: Option<String>,
+    /// Remove folders of the store that belong to no run, and name each: a killed process can leave them
+    #[arg(long, conflicts_with_all = ["delete", "limit"])]
+    pub clean: bool,
 }
 
 #[derive(ClapArgs)]

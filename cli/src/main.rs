@@ -1,20 +1,21 @@
 //! The `faultloom` command: parses arguments, calls use cases, and renders their events and results.
 
-/// As the standard macros, but without a panic if the reader has closed its end (`faultloom runs | head -1`).
+/// As the standard macros, but without a panic if the reader has closed its end, and escaped (`output.rs`).
 macro_rules! println {
-    ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($text)*))); }};
+    ($($text:tt)*) => {{ $crate::output::write(&mut std::io::stdout(), format_args!("{}\n", format_args!($($text)*))); }};
 }
 macro_rules! print {
-    ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($text)*)); }};
+    ($($text:tt)*) => {{ $crate::output::write(&mut std::io::stdout(), format_args!($($text)*)); }};
 }
 macro_rules! eprintln {
-    ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($text)*))); }};
+    ($($text:tt)*) => {{ $crate::output::write(&mut std::io::stderr(), format_args!("{}\n", format_args!($($text)*))); }};
 }
 
 mod args;
 mod commands;
 mod context;
 mod logging;
+mod output;
 mod render;
 mod signals;
 
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
                 let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
                 print_error(&Failure::request(what).next("`faultloom help` lists the verbs and their flags"));
             }
-            let _ = e.print();
+            print_clap(&e);
             return ExitCode::from(if e.use_stderr() { Exit::Usage.code() } else { Exit::Pass.code() });
         }
     };
@@ -42,6 +43,16 @@ fn main() -> ExitCode {
             report(&failure, json);
             ExitCode::from(failure.exit().code())
         }
+    }
+}
+
+/// With clap's colors, unless it repeats an argument with characters that must be escaped.
+fn print_clap(error: &clap::Error) {
+    let text = error.render().to_string();
+    if text.chars().any(|c| model::is_deceptive(c) && c != '\n' && c != '\t') {
+        eprintln!("{text}");
+    } else {
+        let _ = error.print();
     }
 }
 

@@ -59,7 +59,7 @@ fn wrong_arguments_are_refused_before_anything_is_started() {
         "target.yaml",
         "name: t\nservices:\n  - {name: a, command: [sleep, \"9\"], listens: [\"127.0.0.1:1\"], start_timeout_s: 60}\n",
     );
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 23] = [
         (&["recrod"], "unrecognized subcommand"),
         (&["record", "--falt", "x"], "unexpected argument '--falt'"),
         (&["record", "-n", "0"], "invalid value '0'"),
@@ -78,6 +78,11 @@ fn wrong_arguments_are_refused_before_anything_is_started() {
         (&["sweep", "-s", "everything"], "there is no space 'everything'"),
         (&["sweep", "-k", "explode"], "'explode' is not a kind of fault"),
         (&["record", "127.0.0.1:80"], "a URL begins with http:// or grpc://"),
+        (&["record", "http://127.0.0.1:1/a<b"], "must not contain '<'; write it as %3C"),
+        (&["sweep", "http://127.0.0.1:1/?q=<script>"], "must not contain '<'; write it as %3C"),
+        (&["sweep", "--before", "GET http://127.0.0.1:1/<"], "must not contain '<'; write it as %3C"),
+        (&["record", "http://127.0.0.1:1/a\u{202e}b"], "must not contain '\\u{202e}'; write it as %E2%80%AE"),
+        (&["sweep", "-s", "a\u{202e}b"], "there is no space 'a\\u202eb'"),
     ];
     for (arguments, said) in cases {
         let begin = std::time::Instant::now();

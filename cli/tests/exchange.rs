@@ -141,9 +141,10 @@ fn unsuitable_runs_and_files_are_refused() {
     world.home.write("metrics.json", "{\"resourceMetrics\": []}");
     let json = world.run(&["import", "metrics.json", "--json"]).exits(2).json();
     assert_eq!(json["error"]["what"], "metrics.json: line 1: the object: resourceSpans is missing");
+    // zeros are no JSON, however many there are
     let huge = std::fs::File::create(world.home.file("huge.json")).unwrap();
     huge.set_len((64 << 20) + 1).unwrap();
-    world.run(&["import", "huge.json"]).exits(2).says("huge.json is larger than 64 MiB");
+    world.run(&["import", "huge.json"]).exits(2).says("huge.json: line 1 column 1");
     assert_eq!(world.run(&["runs", "--json"]).exits(0).out, runs, "nothing was kept of it");
 }
 
@@ -161,4 +162,99 @@ fn an_incomplete_trace_is_imported_and_unknown() {
         .says("a request of its own: 2");
     let runs = world.run(&["runs", "-n", "1", "--json"]).exits(0).json();
     assert_eq!(runs[0]["verdict"], "unknown");
+}
+
+fn otlp_span(trace: u64, id: u64, parent: u64, at: u64) -> String {
+    let kind = if id % 2 == 1 { 2 } else { 3 };
+    let parent = if parent == 0 { String::new() } else { format!("\"parentSpanId\":\"{parent:016x}\",") };
+    format!(
+        "{{\"traceId\":\"{trace:032x}\",\"spanId\":\"{id:016x}\",{parent}\"name\":\"/shop.S/Call{}\",\"kind\":{kind},\
+         \"startTimeUnixNano\":\"{}\",\"endTimeUnixNano\":\"{}\"}}",
+        id % 50,
+        at * 1000,
+        (at + 500) * 1000
+    )
+}
+
+/// One document with many resources; each has `per_resource` spans.
+fn write_otlp(path: &std::path::Path, spans: impl Iterator<Item = String>, per_resource: usize) {
+    use std::io::Write;
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    write!(file, "{{\"resourceSpans\":[").unwrap();
+    let head = |n: usize| {
+        format!(
+            "{{\"resource\":{{\"attributes\":[{{\"key\":\"service.name\",\"value\":{{\"stringValue\":\"service-{}\"}}}}]}},\
+             \"scopeSpans\":[{{\"spans\":[",
+            n % 40
+        )
+    };
+    for (i, span) in spans.enumerate() {
+        match (i % per_resource, i) {
+            (0, 0) => file.write_all(head(0).as_bytes()).unwrap(),
+            (0, _) => write!(file, "]}}]}},{}", head(i / per_resource)).unwrap(),
+            _ => file.write_all(b",").unwrap(),
+        }
+        file.write_all(span.as_bytes()).unwrap();
+    }
+    writeln!(file, "]}}]}}]}}").unwrap();
+    file.flush().unwrap();
+}
+
+/// `import` accepted the chain and kept 64 levels; then `show` and `report` failed with "recursion limit exceeded".
+#[test]
+fn a_chain_of_twenty_thousand_calls_is_imported_shown_and_reported() {
+    let world = World::new("chain");
+    let file = world.home.file("chain.json");
+    write_otlp(&file, (1..=40_000).map(|id| otlp_span(7, id, id - 1, id)), 2);
+    let json = world.run(&["import", "chain.json", "--json"]).exits(0).json();
+    assert_eq!((&json["spans"], &json["traces"], &json["verdict"]), (&40_000.into(), &1.into(), &"pass".into()));
+    assert_eq!(json["summary"]["calls"], 20_000);
+    world.run(&["import", "chain.json"]).exits(0).says("… 19,601 more calls (--all draws them)");
+    world.run(&["show"]).exits(0).says("… 19,601 more calls (--all draws them)");
+    let all = world.run(&["show", "--all"]).exits(0).out;
+    assert!(all.lines().count() > 20_000 && all.len() < 10 << 20, "{} lines", all.lines().count());
+    let shown = world.run(&["show", "--json"]).exits(0).json();
+    assert_eq!(shown["traces"][0]["below"].as_array().unwrap().len(), 20_000);
+    let page = world.run(&["report"]).exits(0).out;
+    let html = std::fs::read_to_string(world.home.file(page.trim())).unwrap();
+    assert!(html.contains("20,000 calls") && html.contains("19,900 calls below level 100 not drawn"));
+    world.run(&["diff", "last", "last"]).exits(0);
+    let exported = world.export("last", "otlp");
+    assert!(exported["resourceSpans"].as_array().unwrap().len() > 1);
+}
+
+/// Files of more than 64 MiB were refused.
+#[test]
+fn a_million_spans_are_imported_in_bounded_memory() {
+    let world = World::new("million");
+    let spans: u64 = if crate::support::soak() { 1_000_000 } else { 100_000 };
+    let file = world.home.file("many.json");
+    // traces of 50 spans each, whose spans are all over the file
+    let traces = spans / 50;
+    let span = |i: u64| {
+        let (trace, id) = (i % traces + 1, i / traces + 1);
+        otlp_span(trace, id, id / 2, trace * 1000 + id)
+    };
+    write_otlp(&file, (0..spans).map(span), 100);
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    // Python prints the peak of its child's resident memory in kilobytes
+    let script = "import resource,subprocess,sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); \
+                  print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+    let peak = |arguments: &[&str]| {
+        let run = std::process::Command::new("python3")
+            .args(["-c", script, env!("CARGO_BIN_EXE_faultloom")])
+            .args(arguments)
+            .current_dir(&world.home.path)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8_lossy(&run.stdout).trim().parse::<u64>().unwrap() << 10
+    };
+    let imported = peak(&["import", "many.json", "--json"]);
+    let (shown, reported) = (peak(&["show"]), peak(&["report"]));
+    println!("{spans} spans, {bytes} bytes; peak memory: import {imported}, show {shown}, report {reported}");
+    assert!(imported < 60_000_000 + 220 * spans, "{imported} bytes for {spans} spans");
+    world.run(&["show"]).exits(0).says("more request");
+    let runs = world.run(&["runs", "-n", "1", "--json"]).exits(0).json();
+    assert_eq!(runs[0]["summary"]["requests"], traces);
 }

@@ -31,6 +31,8 @@ mod services;
 mod store;
 mod support;
 mod sweep;
+mod sweep_kill;
+mod sweep_options;
 mod wrap;
 
 #[cfg(feature = "postgres")]

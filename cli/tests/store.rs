@@ -166,3 +166,21 @@ fn a_sweep_that_uses_the_services_of_another_ends_in_order_when_they_stop() {
     assert_eq!(resumed["sweep"]["spaces"][0]["failures"], 7_164);
     assert_eq!(resumed["sweep"]["spaces"][0]["cases"], 16_384);
 }
+
+/// A process that was killed between creating a run's folder and storing the run leaves a folder without a run.
+#[test]
+fn orphaned_folders_are_named_and_removed() {
+    let home = Home::new("orphans");
+    home.run(&["runs", "--clean"]).exits(0).says("0 orphaned folders removed");
+    let orphan = home.file(".faultloom/runs/0199a1b2-c3d4-7e5f-8a6b-0123456789ab");
+    std::fs::create_dir(&orphan).unwrap();
+    std::fs::write(orphan.join("cases.jsonl"), "{}\n").unwrap();
+    std::fs::create_dir(home.file(".faultloom/runs/notes")).unwrap();
+    let ran = home.run(&["runs", "--clean"]).exits(0).says("1 orphaned folder removed");
+    assert!(ran.out.contains("0123456789ab   1 file, 3 bytes   removed: no run has this id"), "{}", ran.out);
+    assert!(ran.out.contains("runs/notes   0 files, 0 bytes   kept: its name is not a run's id"), "{}", ran.out);
+    assert!(!orphan.exists());
+    let json = home.run(&["runs", "--clean", "--json"]).exits(0).json();
+    assert_eq!((json["removed"].as_array().unwrap().len(), json["foreign"].as_array().unwrap().len()), (0, 1));
+    home.run(&["runs", "--clean", "--delete", "abcd"]).exits(2).says("cannot be used with");
+}

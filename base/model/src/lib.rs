@@ -3,6 +3,7 @@
 //! Pure data without I/O. Sibling crates communicate through these types.
 
 pub mod campaign;
+mod deceptive;
 mod edit_distance;
 pub mod failure;
 pub mod fault;
@@ -15,6 +16,7 @@ pub mod sweep;
 pub mod trace;
 pub mod verdict;
 
+pub use deceptive::is_deceptive;
 pub use edit_distance::edit_distance;
 pub use failure::{Failure, Family};
 pub use fault::{After, Fault, FaultKind, Selector};

@@ -4,7 +4,12 @@
 //! the calls it made in turn. Times inside a scope are µs since that scope's start on that service's own clock; clocks
 //! of different services are never compared to order anything.
 
+mod nesting;
+
+pub use nesting::{NESTED_DEPTH_MAX, nest};
+
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -25,7 +30,8 @@ pub enum Outcome {
     Open,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The JSON of a deep trace is described in `trace/nesting.rs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub trace_id: String,
     pub entry: Call,
@@ -56,7 +62,7 @@ pub struct Call {
     pub scope: Option<Box<Scope>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Scope {
     pub service: String,
     /// The callee's own name for the call (a route template), empty if it equals the caller's.
@@ -115,15 +121,7 @@ impl Call {
 impl Trace {
     /// Every call below the entry in the order of sending, each before the calls that it caused.
     pub fn walk(&self) -> Vec<&Call> {
-        fn visit<'a>(call: &'a Call, out: &mut Vec<&'a Call>) {
-            for child in call.calls() {
-                out.push(child);
-                visit(child, out);
-            }
-        }
-        let mut out = Vec::new();
-        visit(&self.entry, &mut out);
-        out
+        self.walk_with_depth().into_iter().map(|(_, call)| call).collect()
     }
 
     /// The number of events as 3MileBeach counts them: send and receive on both sides, as far as recorded. Of the entry
@@ -150,9 +148,10 @@ impl Trace {
 
     /// Names of the services that took part, in order of appearance, the entry service first.
     pub fn services(&self) -> Vec<String> {
+        let mut known = HashSet::from([self.entry.callee.as_str()]);
         let mut names = vec![self.entry.callee.clone()];
         for call in self.walk() {
-            if !names.contains(&call.callee) {
+            if known.insert(&call.callee) {
                 names.push(call.callee.clone());
             }
         }

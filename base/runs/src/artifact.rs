@@ -26,7 +26,14 @@ fn failed(what: &str, path: &Path, e: &std::io::Error) -> Failure {
 impl RunDir {
     pub(crate) fn create(path: &Path) -> Result<RunDir, Failure> {
         std::fs::create_dir_all(path).map_err(|e| failed("created", path, &e))?;
-        RunDir::existing(path).lock()
+        let dir = RunDir::existing(path).lock()?;
+        // another process may have removed the folder as an orphan before it was locked
+        if !dir.file("lock").exists() {
+            return Err(
+                Failure::environment(format!("{} was removed by another process", path.display())).next("try again")
+            );
+        }
+        Ok(dir)
     }
 
     pub(crate) fn existing(path: &Path) -> RunDir {
@@ -98,27 +105,50 @@ impl RunDir {
         Ok(records)
     }
 
+    /// The first records of an append file: those within `bytes_max`, at least one. Also returns how many follow.
+    pub fn first_records<T: DeserializeOwned>(&self, name: &str, bytes_max: u64) -> Result<(Vec<T>, u64), Failure> {
+        let (mut records, mut bytes, mut left_out) = (Vec::new(), 0, 0);
+        self.each_line(name, |line, number| {
+            bytes += line.len() as u64;
+            if bytes > bytes_max && !records.is_empty() {
+                left_out += 1;
+                return Ok(());
+            }
+            records.push(self.record(name, line, number)?);
+            Ok(())
+        })?;
+        Ok((records, left_out))
+    }
+
+    fn record<T: DeserializeOwned>(&self, name: &str, line: &str, number: u64) -> Result<T, Failure> {
+        serde_json::from_str(line)
+            .map_err(|e| Failure::environment(format!("{}, record {number}: {e}", self.file(name).display())))
+    }
+
     /// As [`RunDir::records`], one by one, for files that may not fit into memory.
     pub fn each_record<T: DeserializeOwned>(&self, name: &str, mut take: impl FnMut(T)) -> Result<(), Failure> {
+        self.each_line(name, |line, number| self.record(name, line, number).map(&mut take))
+    }
+
+    /// Whole lines with their numbers from 1.
+    fn each_line(&self, name: &str, mut take: impl FnMut(&str, u64) -> Result<(), Failure>) -> Result<(), Failure> {
         let path = self.file(name);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(failed("read", &path, &e)),
         };
-        let mut count = 0;
         let mut lines = BufReader::new(file);
         let mut line = String::new();
-        loop {
+        for number in 1.. {
             line.clear();
             let n = lines.read_line(&mut line).map_err(|e| failed("read", &path, &e))?;
             if n == 0 || !line.ends_with('\n') {
-                return Ok(());
+                break;
             }
-            count += 1;
-            let record = serde_json::from_str(&line);
-            take(record.map_err(|e| Failure::environment(format!("{}, record {count}: {e}", path.display())))?);
+            take(&line, number)?;
         }
+        Ok(())
     }
 }
 
@@ -158,6 +188,18 @@ mod tests {
         assert_eq!(dir.records::<u32>("cases").unwrap(), [1, 2]);
         dir.append_file("cases").unwrap().append(&[4u32]).unwrap();
         assert_eq!(dir.records::<u32>("cases").unwrap(), [1, 2, 4]);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn the_first_records_are_at_least_one_and_the_others_are_counted() {
+        let path = std::env::temp_dir().join(format!("faultloom-first-{}", std::process::id()));
+        let dir = RunDir::create(&path).unwrap();
+        dir.append_file("n").unwrap().append(&[100_000u32, 1, 2, 3]).unwrap();
+        assert_eq!(dir.first_records::<u32>("n", 1).unwrap(), (vec![100_000], 3));
+        assert_eq!(dir.first_records::<u32>("n", 11).unwrap(), (vec![100_000, 1, 2], 1));
+        assert_eq!(dir.first_records::<u32>("n", 99).unwrap(), (vec![100_000, 1, 2, 3], 0));
+        assert_eq!(dir.first_records::<u32>("absent", 99).unwrap(), (vec![], 0));
         std::fs::remove_dir_all(path).unwrap();
     }
 

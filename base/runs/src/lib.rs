@@ -11,8 +11,10 @@
 //! SQLite serializes the rows, and the lock prevents two of them from working on one run.
 
 pub mod artifact;
+mod orphans;
 pub mod runs;
 mod schema;
 
 pub use artifact::{AppendFile, RunDir};
+pub use orphans::{Orphan, OrphanState};
 pub use runs::{Store, make_home};

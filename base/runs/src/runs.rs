@@ -178,7 +178,16 @@ impl Store {
     }
 
     pub fn dir(&self, id: RunId) -> RunDir {
-        RunDir::existing(&self.home.join("runs").join(id.to_string()))
+        RunDir::existing(&self.runs_folder().join(id.to_string()))
+    }
+
+    pub(crate) fn runs_folder(&self) -> PathBuf {
+        self.home.join("runs")
+    }
+
+    pub(crate) async fn exists(&self, id: RunId) -> Result<bool, Failure> {
+        let found = sqlx::query("SELECT 1 FROM runs WHERE id = $1").bind(id.to_string()).fetch_optional(&self.pool);
+        found.await.map(|row| row.is_some()).map_err(|e| self.unusable(&e))
     }
 
     /// Removes the row and the folder, if there is one. Refuses a run that a process is working on.

@@ -48,14 +48,41 @@ pub const FAULTS_OFF: &str = "faultloom.faults_off";
 /// `traceparent`.
 pub fn spans(call: u64, scope: &Scope, has_parent: bool) -> Vec<Span> {
     let mut out = Vec::new();
-    visit(call, scope, has_parent, "", &mut out);
+    // a loop, because an imported trace may be thousands of calls deep
+    let mut open = vec![Next::Scope { id: call, scope, has_parent, callers_name: "" }];
+    while let Some(next) = open.pop() {
+        match next {
+            Next::Scope { id, scope, has_parent, callers_name } => {
+                let server = of_scope(id, scope, has_parent, callers_name);
+                let parent = server.id;
+                let end_us = scope.start_us.saturating_add(last_us(scope));
+                open.extend(scope.calls.iter().rev().map(|call| Next::Call { id, parent, scope, end_us, call }));
+                out.push(server);
+            }
+            Next::Call { id, parent, scope, end_us, call } => {
+                let id = u64::from_str_radix(&call.id, 16).unwrap_or_else(|_| call_id::derive(id, call.number.into()));
+                out.push(of_call(id, parent, scope, end_us, call));
+                if let Some(child) = &call.scope {
+                    open.push(Next::Scope { id, scope: child, has_parent: true, callers_name: &call.name });
+                }
+            }
+        }
+    }
     out
 }
 
-fn visit(id: u64, scope: &Scope, has_parent: bool, callers_name: &str, out: &mut Vec<Span>) {
-    let last_us =
-        scope.calls.iter().map(|c| c.ended_us.unwrap_or(c.sent_us)).chain(scope.answered_us).max().unwrap_or(0);
-    let at = |us: u64| scope.start_us.saturating_add(us);
+/// What is converted next. `id`: the call that the scope answered; `end_us`: the scope's end.
+enum Next<'a> {
+    Scope { id: u64, scope: &'a Scope, has_parent: bool, callers_name: &'a str },
+    Call { id: u64, parent: u64, scope: &'a Scope, end_us: u64, call: &'a Call },
+}
+
+/// µs since the start of the scope.
+fn last_us(scope: &Scope) -> u64 {
+    scope.calls.iter().map(|c| c.ended_us.unwrap_or(c.sent_us)).chain(scope.answered_us).max().unwrap_or(0)
+}
+
+fn of_scope(id: u64, scope: &Scope, has_parent: bool, callers_name: &str) -> Span {
     let name = [&scope.name, callers_name].into_iter().find(|name| !name.is_empty()).unwrap_or(&scope.service);
     let mut attributes = Vec::new();
     if let Some(status) = scope.status {
@@ -63,38 +90,35 @@ fn visit(id: u64, scope: &Scope, has_parent: bool, callers_name: &str, out: &mut
     }
     attributes.extend(scope.truncated.then_some((TRUNCATED, Attribute::True)));
     attributes.extend(scope.faults_off.then_some((FAULTS_OFF, Attribute::True)));
-    let server = call_id::derive(id, 0);
-    out.push(Span {
+    Span {
         service: scope.service.clone(),
         side: Side::Server,
-        id: server,
+        id: call_id::derive(id, 0),
         parent: has_parent.then_some(id),
         name: name.to_owned(),
         start_us: scope.start_us,
-        end_us: at(last_us),
+        end_us: scope.start_us.saturating_add(last_us(scope)),
         error: scope.status.is_some_and(|status| if status < 100 { status != 0 } else { status >= 500 }),
         attributes,
-    });
-    for call in &scope.calls {
-        let id = u64::from_str_radix(&call.id, 16).unwrap_or_else(|_| call_id::derive(id, call.number.into()));
-        out.push(Span {
-            service: scope.service.clone(),
-            side: Side::Client,
-            id,
-            parent: Some(server),
-            name: call.name.clone(),
-            start_us: at(call.sent_us),
-            end_us: at(call.ended_us.unwrap_or(last_us)),
-            error: call.outcome != Outcome::Open && !call.is_ok(),
-            attributes: of_call(call),
-        });
-        if let Some(child) = &call.scope {
-            visit(id, child, true, &call.name, out);
-        }
     }
 }
 
-fn of_call(call: &Call) -> Vec<(&'static str, Attribute)> {
+fn of_call(id: u64, server: u64, scope: &Scope, end_us: u64, call: &Call) -> Span {
+    let at = |us: u64| scope.start_us.saturating_add(us);
+    Span {
+        service: scope.service.clone(),
+        side: Side::Client,
+        id,
+        parent: Some(server),
+        name: call.name.clone(),
+        start_us: at(call.sent_us),
+        end_us: call.ended_us.map_or(end_us, at),
+        error: call.outcome != Outcome::Open && !call.is_ok(),
+        attributes: attributes_of_call(call),
+    }
+}
+
+fn attributes_of_call(call: &Call) -> Vec<(&'static str, Attribute)> {
     let status = match (call.outcome, call.protocol) {
         (Outcome::Replied { status }, Protocol::Http) => Some((HTTP_STATUS, status)),
         (Outcome::Replied { status } | Outcome::Failed { status }, _) => Some((GRPC_STATUS, status)),

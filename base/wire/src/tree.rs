@@ -49,23 +49,24 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
 /// Names the callees of calls that did not reach them: they have the name of the callee that answered another call to
 /// the same peer.
 pub fn name_callees(entry: &mut Call) {
-    fn collect(call: &Call, names: &mut HashMap<String, String>) {
+    let mut names: HashMap<String, String> = HashMap::new();
+    let mut open = vec![&*entry];
+    while let Some(call) = open.pop() {
         if let Some(scope) = &call.scope {
             names.insert(call.peer.clone(), scope.service.clone());
         }
-        call.calls().iter().for_each(|child| collect(child, names));
+        // so that of several names for a peer the last call's is used
+        open.extend(call.calls().iter().rev());
     }
-    fn apply(call: &mut Call, names: &HashMap<String, String>) {
+    let mut open = vec![entry];
+    while let Some(call) = open.pop() {
         if let (None, Some(name)) = (&call.scope, names.get(&call.peer)) {
             call.callee.clone_from(name);
         }
         if let Some(scope) = &mut call.scope {
-            scope.calls.iter_mut().for_each(|child| apply(child, names));
+            open.extend(scope.calls.iter_mut());
         }
     }
-    let mut names = HashMap::new();
-    collect(entry, &mut names);
-    apply(entry, &names);
 }
 
 /// A segment as the scope of the call with this id.

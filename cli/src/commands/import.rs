@@ -9,28 +9,26 @@ use app::text::{plural, printable};
 use model::{Exit, Failure};
 use serde_json::json;
 
-/// Traces that are drawn.
-const DRAWN_MAX: usize = 3;
-
 pub async fn import(context: &Context, args: &Import) -> Result<Exit, Failure> {
     let spec = ImportSpec { version: Version, file: args.file.clone() };
     let imported = use_case::import(context, &spec).await?;
-    let (run, traces, spans) = (&imported.run, &imported.traces, imported.spans);
+    let (run, traces, spans) = (&imported.run, imported.traces, imported.spans);
     if context.common.json {
         println!(
             "{}",
-            json!({"run": run.id, "verdict": imported.verdict, "traces": traces.len(), "spans": spans,
+            json!({"run": run.id, "verdict": imported.verdict, "traces": traces, "spans": spans,
                 "notices": imported.notices, "summary": run.summary})
         );
         return Ok(Exit::Pass);
     }
-    for trace in traces.iter().take(DRAWN_MAX) {
+    for trace in &imported.first {
         println!("\n{}", tree::draw(trace, &[], &Style { expanded: false, rows_max: tree::ROWS_MAX }));
     }
-    if traces.len() > DRAWN_MAX {
-        println!("… and {}", plural((traces.len() - DRAWN_MAX) as u64, "more request"));
+    let more = traces - imported.first.len();
+    if more > 0 {
+        println!("… and {}", plural(more as u64, "more request"));
     }
-    println!("{}, {}", plural(spans as u64, "span"), plural(traces.len() as u64, "request"));
+    println!("{}, {}", plural(spans as u64, "span"), plural(traces as u64, "request"));
     for notice in &imported.notices {
         println!("! {}", printable(notice));
     }

@@ -27,14 +27,14 @@ impl EventPrinter {
             return;
         }
         let mut current = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Event::Progress(Progress::Counts { name, done, total, detail }) = event {
+        if let Event::Progress(Progress::Counts { name, done, total, may_grow, detail }) = event {
             if current.as_ref().is_none_or(|(other, _)| other != name)
                 && let Some((_, finished)) = current.replace((name.clone(), Meter::new(self.quiet)))
             {
                 finished.clear();
             }
             if let Some((_, meter)) = current.as_mut() {
-                meter.update(Line::counts(name, *done, *total, detail.clone()));
+                meter.update(Line::counts(name, *done, *total, *may_grow, detail.clone()));
             }
             return;
         }
@@ -81,23 +81,25 @@ fn line(event: &Event) -> Option<String> {
             plural(*services, "service"),
             if *gaps == 0 { "no gaps".to_owned() } else { plural(*gaps, "gap") }
         ),
-        Progress::SpaceFinished { space } => space_line(space),
+        Progress::SpaceFinished { space, stored } => space_line(space, *stored),
         Progress::VariantFinished { variant } => format!(" ✓ {}", flip::sentence(variant)),
         Progress::Step { message } => format!("   {message}"),
         Progress::RangeObserved { .. } | Progress::Counts { .. } => return None,
     })
 }
 
-fn space_line(space: &Space) -> String {
+/// The rate is that of the cases that were sent now, without those that were `stored` before.
+fn space_line(space: &Space, stored: u64) -> String {
     let unknown = if space.unknown > 0 { format!("   {} unknown", grouped(space.unknown)) } else { String::new() };
+    let before = if stored > 0 { format!(", {} before", grouped(stored)) } else { String::new() };
     format!(
-        " ✓ {:<14} {:>6} of {:<6}  {:>13}   {:>3} behaviors{unknown}   {}  ({}/s)",
+        " ✓ {:<14} {:>6} of {:<6}  {:>13}   {:>3} behaviors{unknown}   {}  ({}/s{before})",
         space.name,
         grouped(space.cases),
         grouped(space.cases),
         plural(space.failures, "failure"),
         space.behaviors,
         seconds(space.seconds),
-        grouped((space.cases as f64 / space.seconds.max(0.001)) as u64)
+        grouped((space.cases.saturating_sub(stored) as f64 / space.seconds.max(0.001)) as u64)
     )
 }

@@ -11,6 +11,8 @@ const BAR: usize = 18;
 
 /// Rows beyond this are counted instead of drawn.
 pub const ROWS_MAX: usize = 400;
+/// Deeper levels have their number instead of lines to their left: imported traces may have thousands of levels.
+const INDENTED_LEVELS: usize = 12;
 
 pub struct Style {
     /// Draw every call, also equal neighbors.
@@ -25,7 +27,7 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
     let total = entry.ended_us.unwrap_or(1).max(1);
     let mut drawer = Drawer { out: &mut out, faults, style, total, rows: 0, left_out: 0 };
     drawer.row("", std::slice::from_ref(entry), 0);
-    drawer.calls(entry.calls(), "", offset(entry, 0));
+    drawer.below(entry);
     let left_out = drawer.left_out;
     if left_out > 0 {
         let _ = writeln!(out, "… {} more calls (--all draws them)", grouped(left_out as u64));
@@ -34,11 +36,11 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
 }
 
 /// Where the callee's scope begins inside the caller's bar. Clocks of different services are never compared, so the
-/// scope is centered in the time that the caller waited.
+/// scope is centered in the time that the caller waited. Imported times may be huge, and so are sums over many levels.
 fn offset(call: &Call, base: u64) -> u64 {
     let waited = call.duration_us().unwrap_or(0);
     let worked = call.scope.as_ref().and_then(|s| s.answered_us).unwrap_or(waited);
-    base + call.sent_us + waited.saturating_sub(worked) / 2
+    base.saturating_add(call.sent_us).saturating_add(waited.saturating_sub(worked) / 2)
 }
 
 struct Drawer<'a> {
@@ -50,24 +52,40 @@ struct Drawer<'a> {
     left_out: usize,
 }
 
+/// Calls of one scope that are still to be drawn.
+struct Siblings<'a> {
+    calls: &'a [Call],
+    indent: String,
+    base: u64,
+}
+
 impl Drawer<'_> {
-    fn calls(&mut self, calls: &[Call], indent: &str, base: u64) {
-        let mut i = 0;
-        while i < calls.len() {
-            let same =
-                if self.style.expanded { 1 } else { calls[i..].iter().take_while(|c| alike(c, &calls[i])).count() };
-            let group = &calls[i..i + same];
-            i += same;
-            let last = i == calls.len();
+    fn below(&mut self, entry: &Call) {
+        let mut open = vec![Siblings { calls: entry.calls(), indent: String::new(), base: offset(entry, 0) }];
+        while let Some(Siblings { calls, indent, base }) = open.last_mut() {
+            let siblings: &[Call] = calls;
+            let Some(first) = siblings.first() else {
+                open.pop();
+                continue;
+            };
+            let same = if self.style.expanded { 1 } else { siblings.iter().take_while(|c| alike(c, first)).count() };
+            let (group, rest) = siblings.split_at(same);
+            *calls = rest;
             if self.rows >= self.style.rows_max {
-                self.left_out += same;
+                self.left_out += group.iter().map(count).sum::<usize>();
                 continue;
             }
+            let last = rest.is_empty();
+            let (indent, base) = (indent.clone(), *base);
             self.row(&format!("{indent}{}", if last { "└─ " } else { "├─ " }), group, base);
-            let below = format!("{indent}{}", if last { "   " } else { "│  " });
             if group.iter().any(|c| !c.calls().is_empty()) {
+                let level = open.len();
+                let indent = match level {
+                    ..INDENTED_LEVELS => format!("{indent}{}", if last { "   " } else { "│  " }),
+                    _ => format!("… {} ", level + 1),
+                };
                 // equal neighbors have equal calls, so those of the first are drawn
-                self.calls(group[0].calls(), &below, offset(&group[0], base));
+                open.push(Siblings { calls: group[0].calls(), indent, base: offset(&group[0], base) });
             }
         }
     }
@@ -77,10 +95,10 @@ impl Drawer<'_> {
         let call = &group[0];
         let times = if group.len() > 1 { format!(" ×{}", group.len()) } else { String::new() };
         let label = fit(&format!("{prefix}{}{times}", printable(call.label())), LABEL);
-        let us: u64 = group.iter().filter_map(Call::duration_us).sum();
+        let us = group.iter().filter_map(Call::duration_us).fold(0, u64::saturating_add);
         let time = if group.iter().any(|c| c.ended_us.is_some()) { milliseconds(us) } else { "–".into() };
-        let begin = base + call.sent_us;
-        let end = group.iter().filter_map(|c| c.ended_us).max().map_or(begin, |e| base + e);
+        let begin = base.saturating_add(call.sent_us);
+        let end = group.iter().filter_map(|c| c.ended_us).max().map_or(begin, |e| base.saturating_add(e));
         let mut line = format!(
             "{label} {} {time:>9}  {:<8} {}",
             fit(&printable(&call.callee), CALLEE),
@@ -115,6 +133,16 @@ impl Drawer<'_> {
         }
         marks.join(" ")
     }
+}
+
+/// A call and all calls below it.
+fn count(call: &Call) -> usize {
+    let (mut open, mut count) = (vec![call], 0);
+    while let Some(call) = open.pop() {
+        count += 1;
+        open.extend(call.calls());
+    }
+    count
 }
 
 fn alike(a: &Call, b: &Call) -> bool {

@@ -1,6 +1,6 @@
 //! The request to send: HTTP, or a unary gRPC call.
 
-use model::Failure;
+use model::{Failure, is_deceptive};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,8 +40,8 @@ impl RequestSpec {
                 .next("such as http://127.0.0.1:8080/ or grpc://127.0.0.1:7001/shop.Currency/Convert")
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("a URL begins with http:// or grpc://"))?;
-        if let Some(c) = url.chars().find(|c| c.is_control() || c.is_whitespace()) {
-            return Err(refuse(&format!("a URL must not contain {c:?}; write a space as %20")));
+        if let Some(c) = invalid_character(url) {
+            return Err(refuse(&format!("a URL must not contain {c:?}; write it as {}", percent_encoded(c))));
         }
         let transport = match scheme.to_ascii_lowercase().as_str() {
             "http" => Transport::Http,
@@ -114,6 +114,21 @@ impl RequestSpec {
     }
 }
 
+/// The first character that the HTTP client would not send, or that is invisible or reorders text. A path and a query
+/// may contain different ones; braces are part of `{case}`.
+fn invalid_character(url: &str) -> Option<char> {
+    let url = url.split('#').next().unwrap_or_default();
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let is_sent = |before: &str, c: char| format!("{before}{c}").parse::<http::uri::PathAndQuery>().is_ok();
+    let invalid =
+        |text: &str, before: &str| text.chars().find(|c| c.is_whitespace() || is_deceptive(*c) || !is_sent(before, *c));
+    invalid(path, "/").or_else(|| invalid(query, "/?"))
+}
+
+fn percent_encoded(c: char) -> String {
+    c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
 /// Whether HTTP allows the text as a method or header name.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
@@ -163,6 +178,9 @@ mod tests {
         assert_eq!((r.authority.as_str(), r.path.as_str(), r.method.as_str()), ("127.0.0.1:8080", "/cart?x=1", "GET"));
         assert_eq!(RequestSpec::parse("http://shop", "GET").unwrap().authority, "shop:80");
         assert_eq!(RequestSpec::parse("http://shop?x", "GET").unwrap().path, "/?x");
+        for path in ["/a{case}\"?b='c'&d=[1]|{2}?", "/größe", "/a%3Cb", "/a;b,c@d!$'()*+~:^"] {
+            assert_eq!(RequestSpec::parse(&format!("http://shop{path}#part"), "GET").unwrap().path, path);
+        }
         assert_eq!(
             RequestSpec::parse("grpc://c:7001/shop.Currency/Convert", "GET").unwrap().name(),
             "/shop.Currency/Convert"
@@ -186,8 +204,13 @@ mod tests {
             ("http://[shop]/", "not an IPv6 address"),
             ("http://[::1]8080/", "a colon and a port"),
             ("http://:80/", "no host"),
-            ("http://x/a b", "%20"),
-            ("http://x/a\u{1b}", "must not contain"),
+            ("http://x/a b", "must not contain ' '; write it as %20"),
+            ("http://x/a\u{1b}", "must not contain '\\u{1b}'; write it as %1B"),
+            ("http://x/a<b", "must not contain '<'; write it as %3C"),
+            ("http://x/?a=>", "must not contain '>'; write it as %3E"),
+            ("http://a<b/", "must not contain '<'"),
+            ("http://x/a\u{202e}b", "must not contain '\\u{202e}'; write it as %E2%80%AE"),
+            ("http://x\u{200b}/", "must not contain '\\u{200b}'"),
             ("http://anna:secret@x/", "a user and a password"),
         ] {
             let failure = RequestSpec::parse(url, "GET").unwrap_err();

@@ -1,102 +1,173 @@
 //! Reads traces from OTLP in JSON, as SDKs export it and as a collector's file exporter writes it.
+//!
+//! The file is read as a stream, because it may be larger than the memory. Its spans are kept in a reduced form until
+//! its end, as a trace may be anywhere in it; then one trace after the other is built and passed on.
 
-use crate::otlp_spans::{self, SpanIn};
+use crate::names::Names;
+use crate::otlp_spans::SpanIn;
+use crate::otlp_stream::{ObjectSeed, SPANS_MAX, Spans};
 use crate::tree;
 use model::Failure;
 use model::trace::Trace;
-use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use serde::de::DeserializeSeed;
+use std::cell::Cell;
+use std::io::{BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
-/// Larger files are refused.
-pub const FILE_BYTES_MAX: u64 = 64 << 20;
-
-pub struct Imported {
-    /// Ordered by the time of their first span. A trace with several root spans becomes several traces.
-    pub traces: Vec<Trace>,
-    pub spans: usize,
-    /// Messages about what is missing or was left out; empty if the traces are complete.
-    pub notices: Vec<String>,
+/// The spans of a file.
+pub struct SpanFile {
+    spans: Vec<SpanIn>,
+    names: Names,
 }
 
-/// `name`: the file's name in error messages.
-pub fn import(name: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(too_large(name));
+/// Notices beyond this number are counted only; a large file may have one per trace.
+const NOTICES_MAX: usize = 20;
+
+impl SpanFile {
+    /// `name`: the file's name in error messages.
+    ///
+    /// # Errors
+    /// Request, if the file is not OTLP in JSON; environment, if it cannot be read.
+    pub fn read(name: &Path, file: impl Read) -> Result<SpanFile, Failure> {
+        let Spans { list, names, .. } = read(name, file)?;
+        Ok(SpanFile { spans: list, names })
     }
-    let mut spans = Vec::new();
-    let mut documents = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
-    let mut location = Location { bytes, at: 0, line: 1 };
-    while let Some(document) = documents.next() {
-        let document = document.map_err(|e| not_json(name, &e))?;
-        let line = location.next_document();
-        otlp_spans::read(&document, &mut spans).map_err(|invalid| {
-            Failure::request(format!("{}: line {line}: {}: {}", name.display(), invalid.at, invalid.why))
-                .next("OTLP in JSON is expected, as `faultloom export` and OpenTelemetry's collectors write it")
-        })?;
-        location.advance(documents.byte_offset());
+
+    /// The number of spans.
+    pub fn spans(&self) -> usize {
+        self.spans.len()
     }
-    if spans.is_empty() {
-        let why = if location.at == 0 { "the file is empty" } else { "it contains no span" };
+
+    /// Passes each trace to `take`, ordered by the time of their first span. A trace with several root spans becomes
+    /// several traces. Returns messages about what is missing or was left out; none if the traces are complete.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub fn each_trace(&self, mut take: impl FnMut(Trace) -> Result<(), Failure>) -> Result<Vec<String>, Failure> {
+        let mut notices = Notices::default();
+        for group in by_trace(&self.spans, &mut notices) {
+            for trace in tree::traces(&self.spans, &group, &self.names, &mut |notice| notices.add(notice)) {
+                take(trace)?;
+            }
+        }
+        Ok(notices.into_list())
+    }
+}
+
+fn read(name: &Path, file: impl Read) -> Result<Spans, Failure> {
+    let lines = Rc::new(Cell::new(1));
+    let counted = CountedLines { from: BufReader::with_capacity(1 << 16, file), lines: lines.clone() };
+    let mut parser = serde_json::Deserializer::from_reader(counted);
+    let mut spans = Spans::default();
+    let mut documents = 0;
+    // at the end of the file, `end` succeeds; before that it has skipped white space
+    while parser.end().is_err() {
+        let line = lines.get();
+        spans.invalid = None;
+        if let Err(error) = ObjectSeed::document(&mut spans).deserialize(&mut parser) {
+            return Err(refused(name, line, &spans, &error));
+        }
+        documents += 1;
+    }
+    if spans.list.is_empty() {
+        let why = if documents == 0 { "the file is empty" } else { "it contains no span" };
         return Err(Failure::request(format!("{} contains no trace", name.display()))
             .why(why)
             .next("a file with OTLP in JSON, one object or one per line: {\"resourceSpans\":[…]}"));
     }
-    Ok(into_traces(spans))
+    Ok(spans)
 }
 
-/// A position in the file and its line.
-struct Location<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    line: usize,
-}
-
-impl Location<'_> {
-    /// The line on which the next document begins.
-    fn next_document(&mut self) -> usize {
-        let blank = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
-        self.advance(self.at + blank);
-        self.line
+/// `line`: where the document begins.
+fn refused(name: &Path, line: usize, spans: &Spans, error: &serde_json::Error) -> Failure {
+    let name = name.display();
+    if error.is_io() {
+        return Failure::environment(format!("{name} cannot be read: {error}"));
     }
-
-    fn advance(&mut self, to: usize) {
-        self.line += self.bytes[self.at..to].iter().filter(|b| **b == b'\n').count();
-        self.at = to;
+    if spans.is_full {
+        return Failure::request(format!("{name} has more than {SPANS_MAX} spans"))
+            .next("split it; the spans of one trace must stay together");
     }
-}
-
-fn too_large(name: &Path) -> Failure {
-    Failure::request(format!("{} is larger than {} MiB", name.display(), FILE_BYTES_MAX >> 20))
-        .next("split it by lines; the spans of one trace must stay together")
-}
-
-fn not_json(name: &Path, error: &serde_json::Error) -> Failure {
+    if let (Some(invalid), true) = (&spans.invalid, error.is_data()) {
+        return Failure::request(format!("{name}: line {line}: {}: {}", invalid.at, invalid.why))
+            .next("OTLP in JSON is expected, as `faultloom export` and OpenTelemetry's collectors write it");
+    }
     let words = error.to_string();
     let why = words.split(" at line ").next().unwrap_or_default();
-    Failure::request(format!("{}: line {} column {}: {why}", name.display(), error.line(), error.column()))
+    Failure::request(format!("{name}: line {} column {}: {why}", error.line(), error.column()))
         .why("it is not valid JSON, or truncated")
         .next("OTLP in JSON is expected: one object, or one per line")
 }
 
-fn into_traces(spans: Vec<SpanIn>) -> Imported {
-    let count = spans.len();
-    let mut ids = HashSet::new();
-    let mut by_trace: HashMap<[u8; 16], Vec<SpanIn>> = HashMap::new();
-    let mut duplicates = 0;
-    for span in spans {
-        if ids.insert((span.trace, span.id)) {
-            by_trace.entry(span.trace).or_default().push(span);
+/// Counts the lines of what the parser has read. It reads one byte at a time.
+struct CountedLines<R> {
+    from: R,
+    lines: Rc<Cell<usize>>,
+}
+
+impl<R: Read> Read for CountedLines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.from.read(buffer)?;
+        self.lines.set(self.lines.get() + buffer[..n].iter().filter(|byte| **byte == b'\n').count());
+        Ok(n)
+    }
+}
+
+#[derive(Default)]
+struct Notices {
+    list: Vec<String>,
+    more: usize,
+}
+
+impl Notices {
+    fn add(&mut self, notice: String) {
+        if self.list.len() < NOTICES_MAX {
+            self.list.push(notice);
         } else {
-            duplicates += 1;
+            self.more += 1;
         }
     }
-    let mut notices = Vec::new();
-    if duplicates > 0 {
-        notices.push(format!("duplicate spans, of which the first is used: {duplicates}"));
+
+    fn into_list(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.list.push(format!("and {} more like these", self.more));
+        }
+        self.list
     }
-    let mut groups: Vec<([u8; 16], Vec<SpanIn>)> = by_trace.into_iter().collect();
-    groups.sort_by_key(|(id, spans)| (spans.iter().map(|s| s.start_ns).min(), *id));
-    let traces = groups.into_iter().flat_map(|(id, spans)| tree::traces(id, spans, &mut notices)).collect();
-    Imported { traces, spans: count, notices }
+}
+
+/// The indices of the spans of each trace, in the order of the file; the traces ordered by the time of their first span.
+fn by_trace(spans: &[SpanIn], notices: &mut Notices) -> Vec<Vec<u32>> {
+    let at = |index: &u32| &spans[*index as usize];
+    let mut order: Vec<u32> = (0..spans.len() as u32).collect();
+    order.sort_unstable_by_key(|index| (at(index).trace, at(index).id, *index));
+    order.dedup_by_key(|index| (at(&*index).trace, at(&*index).id));
+    let duplicates = spans.len() - order.len();
+    if duplicates > 0 {
+        notices.add(format!("duplicate spans, of which the first is used: {duplicates}"));
+    }
+    let mut groups: Vec<Vec<u32>> = order.chunk_by(|a, b| at(a).trace == at(b).trace).map(<[u32]>::to_vec).collect();
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups.sort_by_key(|group| (group.iter().map(|index| at(index).start_ns).min(), at(&group[0]).trace));
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The comment on `SpanIn` and the limit's memory rely on it.
+    #[test]
+    fn a_span_in_memory_is_about_a_hundred_bytes() {
+        assert!(size_of::<SpanIn>() <= 112, "{}", size_of::<SpanIn>());
+    }
+
+    #[test]
+    fn many_notices_are_counted() {
+        let mut notices = Notices::default();
+        (0..25).for_each(|n| notices.add(n.to_string()));
+        let list = notices.into_list();
+        assert_eq!((list.len(), list[20].as_str()), (21, "and 5 more like these"));
+    }
 }

@@ -8,10 +8,13 @@ mod export;
 mod import;
 mod jaeger;
 mod lanes;
+mod names;
 mod otlp_spans;
+mod otlp_stream;
 mod perfetto;
 mod tree;
 mod zipkin;
 
 pub use export::{Format, export};
-pub use import::{FILE_BYTES_MAX, Imported, import};
+pub use import::SpanFile;
+pub use otlp_stream::SPANS_MAX;

@@ -1,7 +1,9 @@
-//! Reads spans from OTLP in JSON. Strict about ids and times, which the tree is built from; other fields are optional.
+//! A span of OTLP in JSON, reduced to what a trace needs. Strict about ids and times, which the tree is built from;
+//! other fields are optional.
 
+use crate::names::{Name, Names};
 use serde_json::Value;
-use std::collections::HashMap;
+use wire::span::{FAILED, FAULT, FAULTS_OFF, GAP, GRPC_STATUS, HTTP_STATUS, PEER, TRUNCATED};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -12,27 +14,30 @@ pub(crate) enum Kind {
     Internal,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) enum Tag {
-    Text(String),
-    Int(i64),
-    Bool(bool),
-}
-
+/// About 100 bytes: all spans of a file are in memory until its end is known.
 #[derive(Clone, Debug)]
 pub(crate) struct SpanIn {
     pub trace: [u8; 16],
     pub id: u64,
     pub parent: Option<u64>,
-    pub service: String,
-    pub name: String,
-    pub kind: Kind,
+    pub service: Name,
+    /// None: the service's name.
+    pub name: Option<Name>,
+    /// Of a client span, by the attributes of its library.
+    pub peer: Option<Name>,
     pub start_ns: u64,
     pub end_ns: u64,
+    pub status: Option<u32>,
+    pub fault: Option<u32>,
+    pub kind: Kind,
     pub error: bool,
-    pub tags: HashMap<String, Tag>,
     /// Whether a Faultloom SDK or this tool made it. Then a missing attribute has a meaning, too.
     pub ours: bool,
+    pub is_http: bool,
+    pub failed: bool,
+    pub gap: bool,
+    pub truncated: bool,
+    pub faults_off: bool,
 }
 
 /// A part of the document that is invalid, and the reason.
@@ -41,33 +46,12 @@ pub(crate) struct Invalid {
     pub why: String,
 }
 
-fn invalid<T>(at: &str, why: impl Into<String>) -> Result<T, Invalid> {
+pub(crate) fn invalid<T>(at: &str, why: impl Into<String>) -> Result<T, Invalid> {
     Err(Invalid { at: at.to_owned(), why: why.into() })
 }
 
-pub(crate) fn read(document: &Value, out: &mut Vec<SpanIn>) -> Result<(), Invalid> {
-    if document.get("resourceSpans").is_none() {
-        return invalid("the object", "resourceSpans is missing");
-    }
-    for (i, resource) in list(document, "resourceSpans", "")?.iter().enumerate() {
-        let at = format!("resourceSpans[{i}]");
-        let attributes = tags(&resource["resource"], &at)?;
-        let service = match attributes.get("service.name") {
-            Some(Tag::Text(name)) if !name.is_empty() => name.clone(),
-            _ => "unknown".to_owned(),
-        };
-        for (j, scope) in list(resource, "scopeSpans", &at)?.iter().enumerate() {
-            let at = format!("{at}.scopeSpans[{j}]");
-            let ours = scope["scope"]["name"] == "faultloom";
-            for (k, one) in list(scope, "spans", &at)?.iter().enumerate() {
-                out.push(span(one, &format!("{at}.spans[{k}]"), &service, ours)?);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn span(value: &Value, at: &str, service: &str, ours: bool) -> Result<SpanIn, Invalid> {
+/// `service` and `ours` are set when the resource and the scope of the span are known.
+pub(crate) fn span(value: &Value, at: &str, service: Name, names: &mut Names) -> Result<SpanIn, Invalid> {
     if !value.is_object() {
         return invalid(at, "it is not an object");
     }
@@ -103,29 +87,33 @@ fn span(value: &Value, at: &str, service: &str, ours: bool) -> Result<SpanIn, In
         other => return invalid(&within("kind"), format!("{other} is not a kind of span")),
     };
     let code = &value["status"]["code"];
+    let tags = Tags::of(value, at)?;
     Ok(SpanIn {
         trace: trace.to_be_bytes(),
         id: own as u64,
         parent,
-        service: service.to_owned(),
-        name: value["name"].as_str().filter(|name| !name.is_empty()).unwrap_or(service).to_owned(),
-        kind,
+        service,
+        name: value["name"].as_str().filter(|name| !name.is_empty()).map(|name| names.add(name)),
+        peer: tags.peer().map(|peer| names.add(&peer)),
         start_ns,
         end_ns: end_ns.max(start_ns),
+        status: [GRPC_STATUS, HTTP_STATUS, "http.status_code"].into_iter().find_map(|key| tags.int(key)),
+        fault: tags.int(FAULT),
+        kind,
         error: *code == 2 || *code == "STATUS_CODE_ERROR",
-        tags: tags(value, at)?,
-        ours,
+        ours: false,
+        is_http: tags.0.iter().any(|(key, _)| key.starts_with("http.")),
+        failed: tags.is_true(FAILED),
+        gap: tags.is_true(GAP),
+        truncated: tags.is_true(TRUNCATED),
+        faults_off: tags.is_true(FAULTS_OFF),
     })
 }
 
-fn list<'a>(value: &'a Value, key: &str, at: &str) -> Result<&'a [Value], Invalid> {
-    match &value[key] {
-        Value::Null => Ok(&[]),
-        Value::Array(list) => Ok(list),
-        _ => {
-            invalid(&[at, key].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("."), "it is not a list")
-        }
-    }
+/// The service that a resource names.
+pub(crate) fn service_name(resource: &Value, at: &str) -> Result<String, Invalid> {
+    let name = Tags::of(resource, at)?.text("service.name").map(str::to_owned);
+    Ok(name.unwrap_or_else(|| "unknown".to_owned()))
 }
 
 fn id(value: &Value, digits: usize) -> Result<u128, String> {
@@ -139,48 +127,72 @@ fn id(value: &Value, digits: usize) -> Result<u128, String> {
     }
 }
 
-/// Attributes with a text, an integer or a boolean; others are ignored.
-fn tags(value: &Value, at: &str) -> Result<HashMap<String, Tag>, Invalid> {
-    let mut out = HashMap::new();
-    for one in list(value, "attributes", at)? {
-        let (Some(key), value) = (one["key"].as_str(), &one["value"]) else { continue };
-        let tag = if let Some(text) = value["stringValue"].as_str() {
-            Tag::Text(text.to_owned())
-        } else if let Some(yes) = value["boolValue"].as_bool() {
-            Tag::Bool(yes)
-        } else {
-            let number = &value["intValue"];
-            match number.as_i64().or_else(|| number.as_str()?.parse().ok()) {
-                Some(number) => Tag::Int(number),
-                None => continue,
-            }
-        };
-        out.insert(key.to_owned(), tag);
-    }
-    Ok(out)
+enum Tag<'a> {
+    Text(&'a str),
+    Int(i64),
+    Bool(bool),
 }
 
-impl SpanIn {
-    pub fn int(&self, key: &str) -> Option<u32> {
-        match self.tags.get(key)? {
+/// Attributes with a text, an integer or a boolean; others are ignored. Of two with the same key, the later one counts.
+struct Tags<'a>(Vec<(&'a str, Tag<'a>)>);
+
+impl<'a> Tags<'a> {
+    fn of(value: &'a Value, at: &str) -> Result<Tags<'a>, Invalid> {
+        let list = match &value["attributes"] {
+            Value::Null => &[][..],
+            Value::Array(list) => list,
+            _ => return invalid(&format!("{at}.attributes"), "it is not a list"),
+        };
+        let mut tags = Vec::with_capacity(list.len());
+        for one in list {
+            let (Some(key), value) = (one["key"].as_str(), &one["value"]) else { continue };
+            let tag = if let Some(text) = value["stringValue"].as_str() {
+                Tag::Text(text)
+            } else if let Some(yes) = value["boolValue"].as_bool() {
+                Tag::Bool(yes)
+            } else {
+                let number = &value["intValue"];
+                match number.as_i64().or_else(|| number.as_str()?.parse().ok()) {
+                    Some(number) => Tag::Int(number),
+                    None => continue,
+                }
+            };
+            tags.push((key, tag));
+        }
+        Ok(Tags(tags))
+    }
+
+    fn get(&self, key: &str) -> Option<&Tag<'a>> {
+        self.0.iter().rev().find(|(other, _)| *other == key).map(|(_, tag)| tag)
+    }
+
+    fn int(&self, key: &str) -> Option<u32> {
+        match self.get(key)? {
             Tag::Int(number) => u32::try_from(*number).ok(),
             Tag::Text(text) => text.parse().ok(),
             Tag::Bool(_) => None,
         }
     }
 
-    pub fn text(&self, key: &str) -> Option<&str> {
-        match self.tags.get(key)? {
+    fn text(&self, key: &str) -> Option<&'a str> {
+        match self.get(key)? {
             Tag::Text(text) if !text.is_empty() => Some(text),
             _ => None,
         }
     }
 
-    pub fn is(&self, key: &str) -> bool {
-        matches!(self.tags.get(key), Some(Tag::Bool(true)))
+    fn is_true(&self, key: &str) -> bool {
+        matches!(self.get(key), Some(Tag::Bool(true)))
     }
 
-    pub fn has(&self, prefix: &str) -> bool {
-        self.tags.keys().any(|key| key.starts_with(prefix))
+    fn peer(&self) -> Option<String> {
+        for (host, port) in [("server.address", "server.port"), ("net.peer.name", "net.peer.port")] {
+            if self.text(PEER).is_none()
+                && let Some(host) = self.text(host)
+            {
+                return Some(self.int(port).map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")));
+            }
+        }
+        [PEER, "db.system", "messaging.system"].into_iter().find_map(|key| self.text(key)).map(str::to_owned)
     }
 }

@@ -1,7 +1,8 @@
 //! Traces made from the shared vectors, which have every feature of a trace; goldens.
 
+use exchange::SpanFile;
 use model::trace::{Outcome, Protocol, Trace};
-use model::{Fault, FaultKind, Selector};
+use model::{Failure, Fault, FaultKind, Selector};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wire::bytes::unhex;
@@ -51,6 +52,24 @@ pub fn faults() -> Vec<Fault> {
         Fault::new(FaultKind::Unavailable, select("currency")),
         Fault::new(FaultKind::EmptyReply, select("cart")),
     ]
+}
+
+/// An imported file.
+#[derive(Debug)]
+pub struct Imported {
+    pub traces: Vec<Trace>,
+    pub spans: usize,
+    pub notices: Vec<String>,
+}
+
+pub fn import(name: &str, bytes: &[u8]) -> Result<Imported, Failure> {
+    let file = SpanFile::read(Path::new(name), bytes)?;
+    let mut traces = Vec::new();
+    let notices = file.each_trace(|trace| {
+        traces.push(trace);
+        Ok(())
+    })?;
+    Ok(Imported { traces, spans: file.spans(), notices })
 }
 
 /// Compares with the golden of this name, or rewrites it (`BLESS=1`, `make bless`).

@@ -9,9 +9,8 @@ use model::{Fault, Verdict};
 use requests::Reply;
 use std::collections::BTreeSet;
 
-/// `recorded`: for each site of the space, whether its call is part of the good run, so that a single fault there must
-/// fire.
-pub fn assess(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], reply: &Reply, oracle: &Oracle) -> Case {
+/// `must_fire`: a call of the good run is faulted, so that a case in which no fault fired proves nothing.
+pub fn assess(space: usize, number: u64, sites: Vec<u32>, must_fire: bool, reply: &Reply, oracle: &Oracle) -> Case {
     let fired: BTreeSet<u32> = reply
         .trace
         .walk()
@@ -31,9 +30,9 @@ pub fn assess(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], rep
         Some("faults are switched off at the target".to_owned())
     } else if reply.trace.is_truncated() && fired.len() < sites.len() {
         Some("the history is truncated, so it is unknown which faults fired".to_owned())
-    } else if fired.is_empty() && reply.status().is_some() && sites.iter().any(|s| recorded[*s as usize]) {
+    } else if fired.is_empty() && reply.status().is_some() && must_fire {
         // no fault fired, so the request should have made the recorded call
-        Some(NO_FAULT_TOOK_EFFECT.to_owned())
+        Some("no fault took effect although its call was recorded before".to_owned())
     } else {
         None
     };
@@ -55,7 +54,20 @@ pub fn assess(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], rep
     }
 }
 
-pub(crate) const NO_FAULT_TOOK_EFFECT: &str = "no fault took effect although its call was recorded before";
+/// The case of a plan that cannot be sent.
+pub fn not_sent(space: usize, number: u64, sites: Vec<u32>, reason: String) -> Case {
+    Case {
+        space,
+        case: number,
+        sites,
+        fired: Vec::new(),
+        verdict: Verdict::Unknown,
+        status: None,
+        latency_us: 0,
+        reason: Some(reason),
+        fingerprint: 0,
+    }
+}
 
 /// If the faults made services crash, the case fails whatever the reply was.
 pub fn fail_if_crashed(case: &mut Case, services: &[String]) {

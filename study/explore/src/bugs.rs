@@ -370,7 +370,7 @@ mod tests {
             seconds: 0.0,
             minimal,
         };
-        SpaceRun { space, cases, causes, repeated: 0, crashed: Vec::new(), finished: true }
+        SpaceRun { space, cases, causes, stored: 0, repeated: 0, crashed: Vec::new(), left_out: 0, finished: true }
     }
 
     fn bug_sizes(run: SpaceRun) -> Vec<usize> {

@@ -1,40 +1,99 @@
-//! The cases of a sweep on disk: `cases.jsonl`, and `causes.jsonl` with one cause per failing behavior.
+//! The cases of a sweep on disk. Each case is stored when it completes, before its worker sends another one, so an
+//! interrupted sweep loses only the cases in flight and a resumed one never sends a stored case again.
 //!
-//! Cases are appended while a space runs, so an interrupted sweep keeps them.
+//! ```text
+//! cases.jsonl    every completed case
+//! causes.jsonl   one cause per failing behavior
+//! guided.jsonl   per case of a guided space: where its request allows one more fault (see `guided.rs`)
+//! ```
 
 use crate::cause::Cause;
-use model::Failure;
-use model::sweep::Case;
+use model::sweep::{Case, Site};
+use model::{Failure, Family};
 use runs::{AppendFile, RunDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 const CASES: &str = "cases.jsonl";
 const CAUSES: &str = "causes.jsonl";
+const OBSERVATIONS: &str = "guided.jsonl";
 
 /// The cause of a behavior, stored with the run: a resumed sweep does not repeat the cases that it comes from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct BehaviorCause {
+struct BehaviorCause {
     #[serde(rename = "pattern")]
-    pub fingerprint: u64,
-    pub cause: Cause,
+    fingerprint: u64,
+    cause: Cause,
+}
+
+/// A call after the last fault of a case, where one more fault may be injected. The hashes identify what its caller had
+/// done before; see `guided.rs`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Candidate {
+    pub merged: u64,
+    pub exact: u64,
+    pub site: Site,
+}
+
+/// What guided exploration needs of a completed case to choose the next ones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Observation {
+    pub space: usize,
+    pub case: u64,
+    /// The sites of the case in the order of the plan.
+    pub sites: Vec<u32>,
+    pub candidates: Vec<Candidate>,
+}
+
+/// A completed case, and what else is stored with it.
+pub(crate) struct CaseRecord {
+    pub case: Case,
+    /// Of a failing case.
+    pub cause: Option<Cause>,
+    /// Of a case of a guided space.
+    pub observation: Option<Observation>,
 }
 
 pub(crate) struct CaseLog {
     cases: AppendFile,
     causes: AppendFile,
+    observations: AppendFile,
+    /// One per failing behavior, in all spaces of the run.
+    pub known_causes: HashMap<u64, Cause>,
 }
 
 impl CaseLog {
     pub fn open(dir: &RunDir) -> Result<CaseLog, Failure> {
-        Ok(CaseLog { cases: dir.append_file(CASES)?, causes: dir.append_file(CAUSES)? })
+        let causes: Vec<BehaviorCause> = dir.records(CAUSES)?;
+        Ok(CaseLog {
+            cases: dir.append_file(CASES)?,
+            causes: dir.append_file(CAUSES)?,
+            observations: dir.append_file(OBSERVATIONS)?,
+            known_causes: causes.into_iter().map(|known| (known.fingerprint, known.cause)).collect(),
+        })
     }
 
     /// After an error nothing more may be appended: it would follow a truncated line.
-    pub fn append(&mut self, causes: &[BehaviorCause], cases: &[Case]) -> Result<(), Failure> {
-        // causes first, so that a case on disk always has its cause there
-        self.causes.append(causes)?;
-        self.cases.append(cases)
+    pub fn append(&mut self, records: &mut [CaseRecord]) -> Result<(), Failure> {
+        let mut causes = Vec::new();
+        for record in &mut *records {
+            let fingerprint = record.case.fingerprint;
+            let Some(cause) = record.cause.take() else { continue };
+            self.known_causes.entry(fingerprint).or_insert_with(|| {
+                causes.push(BehaviorCause { fingerprint, cause: cause.clone() });
+                cause
+            });
+        }
+        let observations: Vec<&Observation> = records.iter().filter_map(|record| record.observation.as_ref()).collect();
+        let cases: Vec<&Case> = records.iter().map(|record| &record.case).collect();
+        // the cases last, so that a case on disk always has its cause and its observation there
+        if !causes.is_empty() {
+            self.causes.append(&causes)?;
+        }
+        if !observations.is_empty() {
+            self.observations.append(&observations)?;
+        }
+        self.cases.append(&cases)
     }
 }
 
@@ -42,20 +101,22 @@ pub(crate) fn read_cases(dir: &RunDir, space: usize) -> Result<Vec<Case>, Failur
     Ok(dir.records::<Case>(CASES)?.into_iter().filter(|case| case.space == space).collect())
 }
 
-pub(crate) fn read_causes(dir: &RunDir) -> Result<HashMap<u64, Cause>, Failure> {
-    Ok(dir.records::<BehaviorCause>(CAUSES)?.into_iter().map(|c| (c.fingerprint, c.cause)).collect())
+/// By the number of the case. A case that was in flight at an interruption may have two; the later one is returned.
+pub(crate) fn read_observations(dir: &RunDir, space: usize) -> Result<HashMap<u64, Observation>, Failure> {
+    let all = dir.records::<Observation>(OBSERVATIONS)?.into_iter();
+    Ok(all.filter(|one| one.space == space).map(|one| (one.case, one)).collect())
 }
 
-/// Removes the cases of a space that is run from its beginning again. The file is replaced as a whole.
-pub(crate) fn remove_cases(dir: &RunDir, space: usize) -> Result<(), Failure> {
+/// Removes the cases of a space that `remove` selects. The file is replaced as a whole.
+pub(crate) fn remove_cases(dir: &RunDir, space: usize, remove: impl Fn(&Case) -> bool) -> Result<(), Failure> {
     let (removed, kept): (Vec<Case>, Vec<Case>) =
-        dir.records::<Case>(CASES)?.into_iter().partition(|case| case.space == space);
+        dir.records::<Case>(CASES)?.into_iter().partition(|case| case.space == space && remove(case));
     if removed.is_empty() {
         return Ok(());
     }
     let mut bytes = Vec::new();
     for case in &kept {
-        serde_json::to_writer(&mut bytes, case).map_err(|e| Failure::new(model::Family::Bug, e.to_string()))?;
+        serde_json::to_writer(&mut bytes, case).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
         bytes.push(b'\n');
     }
     dir.write(CASES, &bytes).map(drop)

@@ -1,8 +1,8 @@
-//! Runs the cases of a space: workers share only the counter of the next case, and one collector stores the results.
+//! Runs the cases of a space that are not stored yet, several at once, and stores each when it completes.
 
-use crate::assess::{assess, fail_if_crashed};
-use crate::case_log::{BehaviorCause, CaseLog, read_cases, read_causes};
-use crate::cause::{self, Cause};
+use crate::case_log::{CaseLog, read_cases};
+use crate::cause::Cause;
+use crate::in_flight::{CompletedCase, InFlight, PlannedCase};
 use crate::oracle::Oracle;
 use crate::recovery::CrashRecovery;
 use model::sweep::{Case, Site, Space};
@@ -12,15 +12,13 @@ use request_faults::SpaceKind;
 use request_faults::resolve::selects;
 use requests::{Credentials, RequestSpec, Sender};
 use runs::RunDir;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Power sets of more sites are refused: a million cases take too long to run.
 pub const POWER_SET_SITES_MAX: usize = 20;
-const APPEND_EVERY: Duration = Duration::from_millis(250);
 
 /// The state of a running space, for display.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +26,8 @@ pub struct Progress {
     pub space: String,
     pub done: u64,
     pub total: u64,
+    /// Whether `total` may still grow: guided exploration chooses its cases while it runs.
+    pub may_grow: bool,
     pub failures: u64,
 }
 
@@ -55,17 +55,14 @@ pub struct SpaceRun {
     pub space: Space,
     pub cases: Vec<Case>,
     pub causes: HashMap<u64, Cause>,
+    /// Cases that an earlier process completed. The space's `seconds` are those of this process.
+    pub stored: u64,
     pub repeated: u64,
     /// Services that crashed and were restarted, one entry per crash.
     pub crashed: Vec<String>,
+    /// Cases that guided exploration did not run because it has a limit.
+    pub left_out: u64,
     pub finished: bool,
-}
-
-struct CaseResult {
-    case: Case,
-    cause: Option<Cause>,
-    repeated: bool,
-    crashed: Vec<String>,
 }
 
 impl Sweeper {
@@ -74,6 +71,8 @@ impl Sweeper {
     }
 
     /// Runs all cases of a space that are not stored in `dir` yet. Ends early, unfinished, when `stop` is set.
+    ///
+    /// Errors: a case could not be sent or stored. What completed before is stored.
     pub async fn sweep(
         &self,
         space: SpacePlan,
@@ -84,153 +83,130 @@ impl Sweeper {
         let SpacePlan { index, kind, name, sites } = space;
         let total = cases_of(kind, sites.len())?;
         let begin = Instant::now();
-        let recorded = recorded(&sites, good);
-        let mut cases = read_cases(dir, index)?;
-        let mut causes = read_causes(dir)?;
-        let done: std::collections::HashSet<u64> = cases.iter().map(|c| c.case).collect();
-        let todo: Vec<u64> = (0..total).filter(|n| !done.contains(n)).collect();
-        tracing::info!(space = name, cases = total, stored = cases.len(), "running a space");
-        let mut log = CaseLog::open(dir)?;
-        let work = Arc::new(Work {
-            index,
-            kind,
-            sites,
-            recorded,
-            todo,
-            next: AtomicU64::new(0),
-            failed: AtomicBool::new(false),
-        });
-
-        let (results, mut received) = mpsc::channel::<Result<CaseResult, Failure>>(1024);
-        let mut workers = Vec::new();
-        for _ in 0..self.concurrency.max(1) {
-            let worker = Worker {
-                sender: self.sender(),
-                spec: self.spec.clone(),
-                oracle: self.oracle.clone(),
-                recovery: self.recovery.clone(),
-                stop: self.stop.clone(),
-                work: work.clone(),
-                results: results.clone(),
-            };
-            workers.push(tokio::spawn(worker.run()));
-        }
-        drop(results);
-
-        let (mut repeated, mut crashed) = (0, Vec::new());
-        let mut failures = cases.iter().filter(|c| c.verdict == Verdict::Fail).count() as u64;
-        let mut pending: Vec<Case> = Vec::new();
-        let mut new_causes: Vec<BehaviorCause> = Vec::new();
-        let mut failed = None;
-        let mut last = Instant::now();
+        let recorded: Vec<bool> = sites.iter().map(|site| is_recorded(&site.fault, good)).collect();
+        let mut results = Results::new(CaseLog::open(dir)?, read_cases(dir, index)?);
+        let stored: HashSet<u64> = results.cases.iter().map(|case| case.case).collect();
+        tracing::info!(space = name, cases = total, stored = stored.len(), "running a space");
+        let mut todo = (0..total).filter(|number| !stored.contains(number));
+        let mut in_flight = InFlight::new(self, None);
         loop {
-            let result = received.recv().await;
-            if let Some(result) = result {
-                match result {
-                    Ok(CaseResult { case, cause, repeated: was_repeated, crashed: services }) => {
-                        repeated += u64::from(was_repeated);
-                        crashed.extend(services);
-                        failures += u64::from(case.verdict == Verdict::Fail);
-                        if let Some(cause) = cause
-                            && !causes.contains_key(&case.fingerprint)
-                        {
-                            causes.insert(case.fingerprint, cause.clone());
-                            new_causes.push(BehaviorCause { fingerprint: case.fingerprint, cause });
-                        }
-                        pending.push(case);
-                    }
-                    Err(failure) => {
-                        work.failed.store(true, Ordering::Relaxed);
-                        failed.get_or_insert(failure);
-                    }
-                }
-                if last.elapsed() < APPEND_EVERY {
-                    continue;
-                }
-            } else if pending.is_empty() && new_causes.is_empty() {
+            while self.may_continue(&results) && in_flight.has_room() {
+                let Some(number) = todo.next() else { break };
+                let case_sites = sites_of(kind, number);
+                in_flight.start(PlannedCase {
+                    space: index,
+                    number,
+                    faults: case_sites.iter().map(|site| sites[*site as usize].fault.clone()).collect(),
+                    must_fire: case_sites.iter().any(|site| recorded[*site as usize]),
+                    sites: case_sites,
+                });
+            }
+            let completed = in_flight.completed().await;
+            if completed.is_empty() {
                 break;
             }
-            if failed.is_none()
-                && let Err(failure) = log.append(&new_causes, &pending)
-            {
-                work.failed.store(true, Ordering::Relaxed);
-                failed = Some(failure);
+            results.store(completed);
+            let done = results.cases.len() as u64;
+            let failures = results.failures;
+            progress(Progress { space: name.clone(), done, total, may_grow: false, failures });
+        }
+        let finished = results.cases.len() as u64 == total;
+        results.into_run(name, sites, begin, 0, finished)
+    }
+
+    pub(crate) fn may_continue(&self, results: &Results) -> bool {
+        results.failed.is_none() && !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// The completed cases of a space, which are stored as they arrive.
+pub(crate) struct Results {
+    log: CaseLog,
+    pub cases: Vec<Case>,
+    pub failures: u64,
+    stored: u64,
+    repeated: u64,
+    crashed: Vec<String>,
+    /// The first failure. No further case is started.
+    pub failed: Option<Failure>,
+    /// The disk is full, for example: nothing more is written.
+    is_log_broken: bool,
+}
+
+impl Results {
+    /// `stored`: the cases that an earlier process completed.
+    pub fn new(log: CaseLog, stored: Vec<Case>) -> Results {
+        let failures = stored.iter().filter(|case| case.verdict == Verdict::Fail).count() as u64;
+        Results {
+            log,
+            failures,
+            stored: stored.len() as u64,
+            cases: stored,
+            repeated: 0,
+            crashed: Vec::new(),
+            failed: None,
+            is_log_broken: false,
+        }
+    }
+
+    /// Adds a case that an earlier process completed.
+    pub fn add_stored(&mut self, case: Case) {
+        self.stored += 1;
+        self.failures += u64::from(case.verdict == Verdict::Fail);
+        self.cases.push(case);
+    }
+
+    /// Stores cases, also those that complete after another one failed.
+    pub fn store(&mut self, completed: Vec<Result<CompletedCase, Failure>>) {
+        let mut records = Vec::with_capacity(completed.len());
+        for result in completed {
+            match result {
+                Ok(CompletedCase { record, repeated, crashed }) => {
+                    self.repeated += u64::from(repeated);
+                    self.crashed.extend(crashed);
+                    records.push(record);
+                }
+                Err(failure) => {
+                    self.failed.get_or_insert(failure);
+                }
             }
-            new_causes.clear();
-            cases.append(&mut pending);
-            progress(Progress { space: name.clone(), done: cases.len() as u64, total, failures });
-            last = Instant::now();
         }
-        for worker in workers {
-            let _ = worker.await;
+        if self.is_log_broken {
+            return;
         }
-        if let Some(failure) = failed {
+        if let Err(failure) = self.log.append(&mut records) {
+            self.is_log_broken = true;
+            self.failed = Some(failure);
+            return;
+        }
+        for record in records {
+            self.failures += u64::from(record.case.verdict == Verdict::Fail);
+            self.cases.push(record.case);
+        }
+    }
+
+    pub fn into_run(
+        mut self,
+        name: String,
+        sites: Vec<Site>,
+        begin: Instant,
+        left_out: u64,
+        finished: bool,
+    ) -> Result<SpaceRun, Failure> {
+        if let Some(failure) = self.failed {
             return Err(failure);
         }
-        cases.sort_by_key(|c| c.case);
-        let finished = cases.len() as u64 == total;
-        let sites = Arc::try_unwrap(work).map_or_else(|w| w.sites.clone(), |w| w.sites);
-        let space = summarize(name, sites, &cases, begin.elapsed().as_secs_f64());
-        Ok(SpaceRun { space, cases, causes, repeated, crashed, finished })
+        self.cases.sort_by_key(|case| case.case);
+        let space = summarize(name, sites, &self.cases, begin.elapsed().as_secs_f64());
+        let (cases, causes) = (self.cases, self.log.known_causes);
+        let Results { stored, repeated, crashed, .. } = self;
+        Ok(SpaceRun { space, cases, causes, stored, repeated, crashed, left_out, finished })
     }
 }
 
-struct Work {
-    index: usize,
-    kind: SpaceKind,
-    sites: Vec<Site>,
-    recorded: Vec<bool>,
-    todo: Vec<u64>,
-    next: AtomicU64,
-    /// The space cannot be completed, so that no further case is needed.
-    failed: AtomicBool,
-}
-
-struct Worker {
-    sender: Sender,
-    spec: RequestSpec,
-    oracle: Oracle,
-    recovery: Arc<CrashRecovery>,
-    stop: Arc<AtomicBool>,
-    work: Arc<Work>,
-    results: mpsc::Sender<Result<CaseResult, Failure>>,
-}
-
-impl Worker {
-    async fn run(mut self) {
-        while !self.stop.load(Ordering::Relaxed) && !self.work.failed.load(Ordering::Relaxed) {
-            let at = self.work.next.fetch_add(1, Ordering::Relaxed) as usize;
-            let Some(number) = self.work.todo.get(at).copied() else {
-                return;
-            };
-            let sites = sites_of(self.work.kind, number);
-            let result = self.run_case(number, sites).await;
-            if self.results.send(result).await.is_err() {
-                return;
-            }
-        }
-    }
-
-    async fn run_case(&mut self, number: u64, sites: Vec<u32>) -> Result<CaseResult, Failure> {
-        let faults: Vec<Fault> = sites.iter().map(|s| self.work.sites[*s as usize].fault.clone()).collect();
-        let sent = self.recovery.send(&mut self.sender, &self.spec, &faults).await?;
-        let mut case = assess(self.work.index, number, sites, &self.work.recorded, &sent.reply, &self.oracle);
-        fail_if_crashed(&mut case, &sent.crashed_by_faults);
-        log_case(&case);
-        let cause = (case.verdict == Verdict::Fail).then(|| cause::of(&sent.reply.trace));
-        Ok(CaseResult { case, cause, repeated: sent.repeated, crashed: sent.crashed })
-    }
-}
-
-pub(crate) fn log_case(case: &Case) {
-    let Case { space, case, sites, fired, verdict, status, reason, .. } = case;
-    tracing::debug!(space, case, ?sites, ?fired, %verdict, status, reason, "case");
-}
-
-/// For each site, whether its call is part of the good run.
-pub fn recorded(sites: &[Site], good: &Trace) -> Vec<bool> {
-    let calls = good.walk();
-    sites.iter().map(|site| calls.iter().any(|call| selects(&site.fault.selector, call))).collect()
+/// Whether the call that a fault selects is part of the good run.
+pub(crate) fn is_recorded(fault: &Fault, good: &Trace) -> bool {
+    good.walk().iter().any(|call| selects(&fault.selector, call))
 }
 
 pub fn summarize(name: String, sites: Vec<Site>, cases: &[Case], seconds: f64) -> Space {

@@ -29,6 +29,7 @@ fn main() -> std::io::Result<()> {
             report::recording_html(&report::RecordingReport {
                 run: &run,
                 traces: &traces,
+                left_out: 0,
                 faults: &faults,
                 sockets: None,
             }),

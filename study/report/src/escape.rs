@@ -1,6 +1,7 @@
 //! Escapes recorded text. Names of services and calls may contain anything, so the page contains them only through
 //! [`text`] (markup and attributes) or [`json`] (the data block).
 
+use model::is_deceptive;
 use std::fmt;
 
 /// Appends formatted markup to a `String`.
@@ -20,11 +21,6 @@ pub(crate) fn text(s: &str) -> Text<'_> {
     Text(s)
 }
 
-fn is_deceptive(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
@@ -35,7 +31,7 @@ impl fmt::Display for Text<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                c if is_deceptive(c) => write!(f, "\\u{{{:x}}}", c as u32)?,
+                c if is_deceptive(c) && c != '\n' && c != '\t' => write!(f, "\\u{{{:x}}}", c as u32)?,
                 c => f.write_char(c)?,
             }
         }
@@ -43,13 +39,16 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// JSON for a `<script type="application/json">` block: `<`, `>`, `&` and line separators are escaped.
+/// JSON for a `<script type="application/json">` block: `<`, `>`, `&` and line separators are escaped. Characters that
+/// deceive are made visible as in [`text`], because the page's script displays the strings.
 pub(crate) fn json(value: &serde_json::Value) -> String {
     let plain = value.to_string();
     let mut out = String::with_capacity(plain.len());
     for c in plain.chars() {
         match c {
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => put!(out, "\\u{:04x}", c as u32),
+            // JSON has no control characters, so this one is inside a string
+            c if is_deceptive(c) => put!(out, "\\\\u{{{:x}}}", c as u32),
             c => out.push(c),
         }
     }
@@ -87,6 +86,8 @@ mod tests {
         let text = json(&value);
         assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        let hidden = json(&serde_json::json!(["a\u{202e}b"]));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&hidden).unwrap(), serde_json::json!(["a\\u{202e}b"]));
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub struct SweepReport<'a> {
 pub struct RecordingReport<'a> {
     pub run: &'a Run,
     pub traces: &'a [Trace],
+    /// Requests of the run that are not among `traces`, because it has too many.
+    pub left_out: u64,
     pub faults: &'a [Fault],
     pub sockets: Option<ComparedSockets<'a>>,
 }

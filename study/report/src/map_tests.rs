@@ -129,7 +129,8 @@ fn sockets_stand_beside_the_recorded_calls() {
     let rows = [row("frontend", ObservedBy::Both, ""), row("cart", ObservedBy::Sockets, "carries no SDK <b>")];
     let traces = [shop::good()];
     let run = shop::run(model::KindName::new("recording"), "GET /", None);
-    let with = |sockets| recording_html(&RecordingReport { run: &run, traces: &traces, faults: &[], sockets });
+    let with =
+        |sockets| recording_html(&RecordingReport { run: &run, traces: &traces, left_out: 0, faults: &[], sockets });
     let page = with(Some(ComparedSockets { graph: &graph, rows: &rows }));
     assert!(page.contains("1 edge in both"), "{page}");
     assert!(page.contains("carries no SDK &lt;b&gt;") && page.contains("sockets only"));

@@ -13,12 +13,20 @@ const ROWS_LATER: usize = 60;
 const TRACES: usize = 100;
 
 pub(crate) fn html(report: &RecordingReport) -> String {
-    let RecordingReport { run, traces, faults, sockets } = *report;
+    let RecordingReport { run, traces, left_out, faults, sockets } = *report;
     let services = Services::of(traces.iter());
     let mut remarks = notes::of_run(run);
     for (i, trace) in traces.iter().enumerate().take(TRACES) {
         let name = if traces.len() == 1 { "the request".to_owned() } else { format!("request {}", i + 1) };
         remarks.extend(notes::of_trace(trace, &name));
+    }
+    if left_out > 0 {
+        let words = format!(
+            "{} of this run are not part of this page, which would be too large; the figures here are those of the first {}.",
+            counted(left_out, "further request"),
+            counted(traces.len() as u64, "request")
+        );
+        remarks.push(notes::Note { warns: true, words });
     }
     let fired = |fault: usize| {
         traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk())).filter(|c| c.fault == Some(fault)).count()

@@ -101,7 +101,7 @@ fn hostile_names_stay_text() {
     let traces = [sweep.good.clone(), sweep.bugs[0].trace.clone()];
     for html in [
         sweep_html(&SweepReport { run: &run, sweep: &sweep, cases: &cases, sockets: None }),
-        recording_html(&RecordingReport { run: &run, traces: &traces, faults: &faults, sockets: None }),
+        recording_html(&RecordingReport { run: &run, traces: &traces, left_out: 0, faults: &faults, sockets: None }),
     ] {
         assert_eq!(html.matches("</script>").count(), 2, "the data block's and the script's own");
         assert!(!html.contains("<img") && !html.contains("<!--"));
@@ -148,9 +148,11 @@ fn cases_of_spaces_that_do_not_exist_are_ignored() {
 fn a_recording_shows_faults_that_never_fired() {
     let faults = ["currency/Convert#3 unavailable".parse().unwrap(), "email unavailable".parse().unwrap()];
     let traces = [shop::checkout()];
-    let html = recording_html(&RecordingReport { run: &run(), traces: &traces, faults: &faults, sockets: None });
+    let html =
+        recording_html(&RecordingReport { run: &run(), traces: &traces, left_out: 0, faults: &faults, sockets: None });
     assert!(html.contains("fired once") && html.contains("never fired") && html.contains("1 gap"));
     assert_balanced(&html);
-    let nothing = recording_html(&RecordingReport { run: &run(), traces: &[], faults: &[], sockets: None });
+    let nothing =
+        recording_html(&RecordingReport { run: &run(), traces: &[], left_out: 0, faults: &[], sockets: None });
     assert!(nothing.contains("No request was recorded"));
 }

@@ -17,6 +17,9 @@ const FOLD: usize = 7;
 /// From this number of calls on, subtrees without failures or changes start closed.
 const LARGE: usize = 120;
 
+/// Calls below this level are counted instead of drawn: browsers limit the nesting of a page, and no reader follows it.
+const LEVELS_MAX: usize = 100;
+
 /// Start and end of a call, and of the callee's part of it.
 type Bar = (f64, f64, Option<(f64, f64)>);
 
@@ -34,15 +37,18 @@ struct Timeline<'a> {
 
 /// The rows of one request.
 pub(crate) fn single(trace: &Trace, services: &Services, limit: usize) -> String {
-    draw(&align::one(trace), services, limit, false)
+    let (trace, too_deep) = trace.cut_below(LEVELS_MAX);
+    draw(&align::one(&trace), services, limit, false, too_deep)
 }
 
 /// The rows of a good request merged with those of another.
 pub(crate) fn difference(good: &Trace, now: &Trace, services: &Services, limit: usize) -> String {
-    draw(&align::two(good, now), services, limit, true)
+    let ((good, too_deep), (now, _)) = (good.cut_below(LEVELS_MAX), now.cut_below(LEVELS_MAX));
+    draw(&align::two(&good, &now), services, limit, true, too_deep)
 }
 
-fn draw(root: &Node, services: &Services, limit: usize, compare: bool) -> String {
+/// `too_deep`: calls that are not below `root` because they are nested too deep.
+fn draw(root: &Node, services: &Services, limit: usize, compare: bool, too_deep: usize) -> String {
     let mut t = Timeline {
         out: String::new(),
         services,
@@ -73,6 +79,13 @@ fn draw(root: &Node, services: &Services, limit: usize, compare: bool) -> String
             t.out,
             "<p class=note>{} not drawn, to keep this page readable; calls that failed or changed are drawn first.</p>",
             words::counted(t.left_out as u64, "call")
+        );
+    }
+    if too_deep > 0 {
+        put!(
+            t.out,
+            "<p class=note>{} below level {LEVELS_MAX} not drawn; the service table counts them.</p>",
+            words::counted(too_deep as u64, "call")
         );
     }
     t.out

@@ -144,7 +144,7 @@ pub(super) fn counts(name: &str, progress: ::campaign::Progress) -> Progress {
             (done, total, format!("{} undetected", grouped(undetected)))
         }
     };
-    Progress::Counts { name: name.to_owned(), done, total, detail }
+    Progress::Counts { name: name.to_owned(), done, total, may_grow: false, detail }
 }
 
 /// Stores the result and its report.

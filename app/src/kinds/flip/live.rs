@@ -198,7 +198,7 @@ fn variant(context: &Context, spec: &Spec, dir: &RunDir) -> Result<Variant, Fail
     let mut run = VariantRun { spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop: &stop };
     let name = spec.variants[0].name.clone();
     let detail = "waiting for the process to run".to_owned();
-    context.progress(Progress::Counts { name: name.clone(), done: 0, total: 0, detail });
+    context.progress(Progress::Counts { name: name.clone(), done: 0, total: 0, may_grow: false, detail });
     let mut flip = |target: &Target| tracer_flip(target, &stop);
     run.run_live(live, &mut flip, |progress| context.progress(counts(&name, progress)))
 }

@@ -4,6 +4,7 @@ pub mod import;
 pub mod record;
 
 use crate::kind::{RunKind, Selection, StoredRun, Traces};
+use crate::text::plural;
 use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
 use model::trace::Trace;
@@ -19,8 +20,24 @@ pub const FAULTS: &str = "faults.json";
 struct Recording;
 register_kind!(Recording);
 
-fn read(dir: &RunDir) -> Result<(Vec<Trace>, Vec<Fault>), Failure> {
-    Ok((dir.records(TRACES)?, dir.read_json(FAULTS).unwrap_or_default()))
+/// More of a large run, such as an import of many traces, is not loaded to be shown: it may not fit into the memory.
+const SHOWN_BYTES_MAX: u64 = 64 << 20;
+
+/// What is shown of a recording.
+struct Shown {
+    traces: Vec<Trace>,
+    /// Traces that follow in the file.
+    left_out: u64,
+    faults: Vec<Fault>,
+}
+
+fn read(dir: &RunDir) -> Result<Shown, Failure> {
+    let (traces, left_out) = dir.first_records(TRACES, SHOWN_BYTES_MAX)?;
+    Ok(Shown { traces, left_out, faults: faults(dir) })
+}
+
+fn faults(dir: &RunDir) -> Vec<Fault> {
+    dir.read_json(FAULTS).unwrap_or_default()
 }
 
 impl RunKind for Recording {
@@ -40,19 +57,28 @@ impl RunKind for Recording {
     }
 
     fn load(&self, _context: &Context, stored: &StoredRun) -> Result<View, Failure> {
-        let (traces, faults) = read(&stored.dir)?;
-        let fields = json!({"traces": traces, "faults": faults});
+        let Shown { traces, left_out, faults } = read(&stored.dir)?;
+        let mut fields = json!({"traces": traces, "faults": faults});
+        if left_out > 0 {
+            fields["traces_left_out"] = left_out.into();
+        }
         let mut blocks: Vec<Block> = faults.iter().map(|fault| Block::Line(format!("fault: {fault}"))).collect();
         blocks.push(Block::Traces { traces, faults });
+        if left_out > 0 {
+            let file = stored.dir.file(TRACES);
+            let more = plural(left_out, "further request");
+            blocks.push(Block::Line(format!("{more}, not loaded to be shown: {}", file.display())));
+        }
         Ok(View::new(fields, blocks))
     }
 
     fn report(&self, _context: &Context, stored: &StoredRun) -> Result<String, Failure> {
-        let (traces, faults) = read(&stored.dir)?;
+        let Shown { traces, left_out, faults } = read(&stored.dir)?;
         let sockets = socket_comparison::load(&stored.dir)?;
         Ok(recording_html(&RecordingReport {
             run: &stored.run,
             traces: &traces,
+            left_out,
             faults: &faults,
             sockets: sockets.as_ref().map(|comparison| comparison.view()),
         }))
@@ -70,7 +96,6 @@ impl RunKind for Recording {
                 stored.run.id.short()
             )));
         }
-        let (traces, faults) = read(&stored.dir)?;
-        Ok(Traces { traces, faults })
+        Ok(Traces { traces: stored.dir.records(TRACES)?, faults: faults(&stored.dir) })
     }
 }

@@ -1,5 +1,6 @@
 //! A sweep as a JUnit file, for CI systems that draw test results.
 
+use crate::text::printable;
 use model::sweep::{Case, Sweep};
 use model::{Failure, Verdict};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
@@ -18,19 +19,21 @@ pub fn write(path: &Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> 
             if sites.is_empty() {
                 "no fault".to_owned()
             } else {
-                sites.iter().map(|s| space.sites[*s as usize].label.as_str()).collect::<Vec<_>>().join(" + ")
+                printable(
+                    &sites.iter().map(|s| space.sites[*s as usize].label.as_str()).collect::<Vec<_>>().join(" + "),
+                )
             }
         };
         let status = |verdict: Verdict, reason: &str| match verdict {
             Verdict::Pass => TestCaseStatus::success(),
             Verdict::Fail => {
                 let mut s = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                s.set_message(reason);
+                s.set_message(printable(reason));
                 s
             }
             Verdict::Unknown => {
                 let mut s = TestCaseStatus::non_success(NonSuccessKind::Error);
-                s.set_message(reason);
+                s.set_message(printable(reason));
                 s
             }
         };

@@ -9,11 +9,11 @@ use crate::request::no_history;
 use crate::target_session::TargetSession;
 use crate::text::{grouped, plural};
 use crate::{Context, Event};
-use explore::runner::SpacePlan;
+use explore::runner::{SpacePlan, cases_of};
 use explore::{SpaceRun, Sweeper};
 use model::sweep::{Case, Space, Sweep};
 use model::trace::Trace;
-use model::{Failure, Family, FaultKind, Run, Verdict};
+use model::{Failure, Family, FaultKind, Run, RunId, Verdict};
 use request_faults::SpaceKind;
 use request_faults::space::{Effect, sites};
 use runs::{RunDir, Store};
@@ -44,7 +44,8 @@ impl Swept {
     }
 }
 
-/// Runs the spaces of `spec`. Every case is stored as it ends; a canceled sweep can be resumed.
+/// Runs the spaces of `spec`. Every case is stored as it ends; a canceled sweep can be resumed. A sweep that is refused
+/// before its first case leaves no run behind.
 ///
 /// # Errors
 /// Request for a wrong spec, environment if the target fails, unknown if the request fails without faults, aborted if
@@ -58,27 +59,45 @@ pub async fn sweep(context: &Context, spec: &SweepSpec) -> Result<Swept, Failure
     let session = TargetSession::open(context).await?;
     let result = async {
         let stored = spec.resolve(context, &session)?;
+        let mut sweeper = sweeper(context, &session, &stored, RunId::create(), spec.concurrency)?;
+        let good = reference(context, &sweeper).await?;
+        check_sizes(&stored, &good)?;
         let title = format!("{} {}", stored.request.name(), stored.request.authority);
         let value = serde_json::to_value(&stored).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
         let (run, dir) = store.begin(NAME, &title, value, 0).await?;
-        let options = Options { concurrency: spec.concurrency, junit: spec.junit.as_deref() };
-        run_spaces(context, &session, &store, StoredRun { run, dir }, &stored, options).await
+        sweeper.run = *run.id.0.as_bytes();
+        dir.write_json(REFERENCE, &good)?;
+        run_spaces(context, &sweeper, &store, StoredRun { run, dir }, &stored, good).await
     }
     .await;
     session.close().await?;
     result
 }
 
-/// Resumes an interrupted sweep with its stored spec.
+/// Resumes an interrupted sweep with its original options, except those that `spec` and `context` replace.
 pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<Swept, Failure> {
     if let Some(path) = &spec.junit {
         junit::check_writable(path)?;
     }
     let store = context.store().await?;
-    let (stored, stored_spec) = stored_sweep(context, &store, &spec.run).await?;
-    let session = TargetSession::open(context).await?;
-    let options = Options { concurrency: spec.concurrency, junit: spec.junit.as_deref() };
-    let result = run_spaces(context, &session, &store, stored, &stored_spec, options).await;
+    let (run, mut stored) = stored_sweep(context, &store, &spec.run).await?;
+    stored.junit = spec.junit.clone().or(stored.junit);
+    let concurrency = spec.concurrency.or(stored.concurrency).unwrap_or_else(|| {
+        context.step("an earlier version began this sweep and did not store -c: one request at a time; -c replaces it");
+        1
+    });
+    let mut original = context.clone();
+    if context.target.is_none() && context.trust.is_none() {
+        (original.target, original.trust) = (stored.target.clone(), stored.trust.clone());
+    }
+    let session = TargetSession::open(&original).await?;
+    let result = async {
+        let sweeper = sweeper(context, &session, &stored, run.run.id, concurrency)?;
+        let good = stored_reference(reference(context, &sweeper).await?, &run.dir)?;
+        check_sizes(&stored, &good)?;
+        run_spaces(context, &sweeper, &store, run, &stored, good).await
+    }
+    .await;
     session.close().await?;
     result
 }
@@ -98,45 +117,60 @@ async fn stored_sweep(context: &Context, store: &Store, text: &str) -> Result<(S
     Ok((StoredRun { run, dir }, spec))
 }
 
-struct Options<'a> {
+fn sweeper(
+    context: &Context,
+    session: &TargetSession,
+    spec: &StoredSpec,
+    run: RunId,
     concurrency: u16,
-    junit: Option<&'a Path>,
+) -> Result<Sweeper, Failure> {
+    Ok(Sweeper {
+        credentials: session.credentials().clone(),
+        run: *run.0.as_bytes(),
+        spec: spec.request.clone(),
+        oracle: spec.expect.oracle()?,
+        concurrency: concurrency.into(),
+        recovery: Arc::new(session.recovery()),
+        stop: context.cancel.flag(),
+    })
+}
+
+/// Refuses a space that is too large before the first case is sent: after a resume it would be as large.
+fn check_sizes(spec: &StoredSpec, good: &Trace) -> Result<(), Failure> {
+    for effect in &spec.effects {
+        for kind in &spec.spaces {
+            cases_of(*kind, sites(*kind, good, &spec.services, *effect).len())?;
+        }
+    }
+    Ok(())
 }
 
 async fn run_spaces(
     context: &Context,
-    session: &TargetSession,
+    sweeper: &Sweeper,
     store: &Store,
     stored: StoredRun,
     spec: &StoredSpec,
-    options: Options<'_>,
+    good: Trace,
 ) -> Result<Swept, Failure> {
     let StoredRun { run, dir } = &stored;
     context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
-    tracing::info!(run = %run.id, request = spec.request.url(), "sweep");
-    let sweeper = Sweeper {
-        credentials: session.credentials().clone(),
-        run: *run.id.0.as_bytes(),
-        spec: spec.request.clone(),
-        oracle: spec.expect.oracle()?,
-        concurrency: options.concurrency.into(),
-        recovery: Arc::new(session.recovery()),
-        stop: context.cancel.flag(),
-    };
+    tracing::info!(run = %run.id, request = spec.request.url(), concurrency = sweeper.concurrency, "sweep");
     let resume = format!("{} --resume {}", context.command("sweep"), run.id.short());
-    let good = stored_reference(reference(context, &sweeper).await?, dir)?;
-    let spaces = match all_spaces(context, &sweeper, spec, &good, dir).await {
+    let spaces = match all_spaces(context, sweeper, spec, &good, dir).await {
         Ok(spaces) => spaces,
-        Err(failure) => {
+        // a resume repeats only what may succeed then
+        Err(failure) if matches!(failure.family, Family::Environment | Family::Aborted) => {
             let first = failure.next.clone().map_or(String::new(), |next| format!("{next}\n        then "));
             return Err(failure.next(format!("{first}continue with {resume}; the finished cases are stored")));
         }
+        Err(failure) => return Err(failure),
     };
     if spaces.iter().any(|space| !space.finished) {
         return Err(Failure::new(Family::Aborted, "the sweep was stopped; the finished cases are stored").next(resume));
     }
     let bugs =
-        explore::bugs::find(&sweeper, &good, &spaces, &spec.record).await.map_err(|failure| match failure.family {
+        explore::bugs::find(sweeper, &good, &spaces, &spec.record).await.map_err(|failure| match failure.family {
             Family::Aborted => failure.next(resume),
             _ => failure,
         })?;
@@ -151,7 +185,7 @@ async fn run_spaces(
         bugs,
         repeated: spaces.iter().map(|run| run.repeated).sum(),
     };
-    finish(context, store, stored, results, spaces, options.junit).await
+    finish(context, store, stored, results, spaces, spec.junit.as_deref()).await
 }
 
 /// Stores the results, the report and the JUnit file.
@@ -236,6 +270,7 @@ async fn reference(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failur
 /// would not belong to one space.
 fn stored_reference(now: Trace, dir: &RunDir) -> Result<Trace, Failure> {
     if !dir.file(REFERENCE).exists() {
+        // it was killed before its first case
         dir.write_json(REFERENCE, &now)?;
         return Ok(now);
     }
@@ -266,8 +301,12 @@ async fn all_spaces(
             let run = one_space(context, sweeper, spec, good, dir, (*kind, *effect), runs.len()).await?;
             let finished = run.finished;
             if finished {
-                context.progress(Progress::SpaceFinished { space: run.space.clone() });
+                context.progress(Progress::SpaceFinished { space: run.space.clone(), stored: run.stored });
                 crashes(&run).into_iter().for_each(|line| context.step(line));
+                if run.left_out > 0 {
+                    let (ran, more) = (plural(run.space.cases, "case"), plural(run.left_out, "more case"));
+                    context.warn(format!("{} ended after {ran}, its limit; {more} were not run", run.space.name));
+                }
             }
             runs.push(run);
             if !finished {
@@ -293,6 +332,7 @@ async fn one_space(
             name: p.space,
             done: p.done,
             total: p.total,
+            may_grow: p.may_grow,
             detail: plural(p.failures, "failure"),
         });
     };

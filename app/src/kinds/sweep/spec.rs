@@ -10,7 +10,7 @@ use request_faults::space::Effect;
 use requests::RequestSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Fault spaces to run for one request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,26 +42,28 @@ fn default_concurrency() -> u16 {
     16
 }
 
-/// An interrupted sweep to resume with its stored spec.
+/// An interrupted sweep to resume with its original options. The options here replace the original ones if they are
+/// given; none of them changes what is sent or how a reply is judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeSpec {
     pub version: Version<1>,
     /// Its id (any unambiguous beginning or end), or `last`.
     pub run: String,
-    /// How many requests are in flight at once.
-    #[serde(default = "default_concurrency")]
+    /// How many requests are in flight at once; default: as in the interrupted sweep.
+    #[serde(default)]
     #[schemars(range(min = 1, max = 512))]
-    pub concurrency: u16,
-    /// Also write the results as a JUnit file.
+    pub concurrency: Option<u16>,
+    /// Also write the results as a JUnit file; default: as in the interrupted sweep.
     #[serde(default)]
     pub junit: Option<PathBuf>,
 }
 
 register_schema!("sweep-resume", ResumeSpec);
 
-/// What a sweep's run stores, so that it can be resumed. The JSON names must not change.
-#[derive(Serialize, Deserialize)]
+/// What a sweep's run stores, so that it can be resumed with the same options. The JSON names must not change. The
+/// optional fields are missing in runs of earlier versions.
+#[derive(Clone, Serialize, Deserialize)]
 pub struct StoredSpec {
     pub request: RequestSpec,
     pub spaces: Vec<SpaceKind>,
@@ -71,6 +73,16 @@ pub struct StoredSpec {
     pub record: String,
     /// Services of the target, for the space of all services.
     pub services: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u16>,
+    /// Absolute, as are the paths below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub junit: Option<PathBuf>,
+    /// The target file, named or found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<PathBuf>,
 }
 
 impl SweepSpec {
@@ -93,7 +105,18 @@ impl SweepSpec {
         }
         let arguments = self.request.arguments(&self.expect, &request);
         let record = format!("{} {arguments}", context.command("record")).trim_end().to_owned();
-        Ok(StoredSpec { request, spaces, effects, expect: self.expect.clone(), record, services })
+        Ok(StoredSpec {
+            request,
+            spaces,
+            effects,
+            expect: self.expect.clone(),
+            record,
+            services,
+            concurrency: Some(self.concurrency),
+            junit: self.junit.as_deref().map(absolute),
+            target: session.target_file().map(absolute),
+            trust: context.trust.as_deref().map(absolute),
+        })
     }
 
     fn spaces_and_effects(&self) -> Result<(Vec<SpaceKind>, Vec<Effect>), Failure> {
@@ -114,6 +137,11 @@ impl SweepSpec {
         let effects = kinds.iter().map(|kind| effect(kind)).collect::<Result<Vec<_>, _>>()?;
         Ok((spaces, effects))
     }
+}
+
+/// A resumed sweep may be started in another folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// `unavailable`, `status 13`, `delay 200ms`.

@@ -11,6 +11,9 @@
 //! done                              the supervisor has stopped everything itself
 //! ```
 //!
+//! The reaper keeps its standard output open, so its death is noticed at once: the supervisor starts another reaper with
+//! the same announcements (`reaper_monitor.rs`).
+//!
 //! If the pipe ends without `done`, the reaper ends all announced processes and all that carry the mark, then removes
 //! the files. The writing end is closed on exec, so it is open as long as the supervisor lives *or* one of its services
 //! is between fork and exec: no service can start unnoticed. The reaper has its own session, ignores SIGINT, SIGTERM,
@@ -24,6 +27,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 const GRACE: Duration = Duration::from_secs(1);
@@ -57,8 +61,8 @@ pub(crate) struct Reaper {
 }
 
 impl Reaper {
-    /// Blocks until the reaper is ready, for at most 10 s.
-    pub fn start(command: &ReaperCommand, mark: &str) -> Result<Reaper, Failure> {
+    /// Blocks until the reaper is ready, for at most 10 s. `ended` receives its pid when it has ended for any reason.
+    pub fn start(command: &ReaperCommand, mark: &str, ended: mpsc::Sender<u32>) -> Result<Reaper, Failure> {
         let cannot = |why: String| {
             Failure::environment("cannot start the reaper, which would end the services if this tool were killed")
                 .why(why)
@@ -76,11 +80,16 @@ impl Reaper {
         let (Some(announcements), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(cannot("it has no pipes".into()));
         };
-        let (sender, receiver) = std::sync::mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
+        let pid = child.id();
         std::thread::spawn(move || {
+            let mut output = BufReader::new(output);
             let mut line = String::new();
-            let _ = BufReader::new(output).read_line(&mut line);
+            let _ = output.read_line(&mut line);
             let _ = sender.send(line);
+            // it writes nothing more, so this returns when the kernel closes its end
+            let _ = std::io::copy(&mut output, &mut std::io::sink());
+            let _ = ended.send(pid);
         });
         if receiver.recv_timeout(READY_TIMEOUT).ok().as_deref().map(str::trim) != Some(READY) {
             let _ = child.kill();
@@ -108,6 +117,10 @@ impl Reaper {
 
     pub fn announce_folder(&mut self, path: &Path) -> Result<(), Failure> {
         self.send(&format!("folder {}", path.display()))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends the reaper after everything has been stopped. Waits for it.

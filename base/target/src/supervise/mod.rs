@@ -3,6 +3,7 @@
 pub(crate) mod event;
 pub(crate) mod instance;
 pub(crate) mod ports;
+pub(crate) mod reaper_monitor;
 pub(crate) mod service_log;
 pub(crate) mod service_process;
 pub(crate) mod supervisor;

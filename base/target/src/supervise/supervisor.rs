@@ -3,7 +3,7 @@
 //! Invariant: from the first service on, a reaper process has a list of everything started (`reaper.rs`), and
 //! `up.json` holds it for other terminals (`up_state.rs`). Every way out goes through one function,
 //! [`Inner::end_all`]: `stop`, a failed start, a start that is canceled (its future is dropped), `Drop`. The reaper
-//! handles SIGKILL.
+//! handles SIGKILL. A reaper that is killed itself is replaced at once (`reaper_monitor.rs`).
 //!
 //! A service that exits by itself is data, not an error: [`Supervisor::crashed`] reports it, [`Supervisor::restart`]
 //! starts it again, [`Supervisor::give_up`] does not.
@@ -21,6 +21,7 @@ use crate::state::{status_dir, up_state};
 use crate::supervise::event::Event;
 use crate::supervise::instance::ServiceInstance;
 use crate::supervise::ports;
+use crate::supervise::reaper_monitor;
 use crate::supervise::service_log::ServiceLog;
 use crate::supervise::service_process::{Condition, ExitStatus, ServiceProcess, SharedEnvironment};
 use model::{Failure, Family};
@@ -28,7 +29,7 @@ use process::{ProcessId, boot_id};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time limit of one health check.
@@ -80,10 +81,12 @@ pub struct ServiceState {
     pub support: bool,
 }
 
-struct Inner {
+pub(crate) struct Inner {
     target: Target,
     options: StartOptions,
     mark: String,
+    /// Receives the pid of each reaper that has ended.
+    reaper_ends: mpsc::Sender<u32>,
     trust: Trust,
     trust_file: PathBuf,
     /// The status folder of the SDKs; emptied at the start, removed at the end.
@@ -110,10 +113,12 @@ impl Supervisor {
     /// Errors: another `up` uses the folder, a port is in use, a program is missing, a service exits or does not become
     /// healthy in time, the disk is full. Everything that was started has been stopped.
     pub async fn start(target: Target, options: StartOptions) -> Result<Supervisor, Failure> {
-        let prepared = tokio::task::spawn_blocking(move || Inner::prepare(target, options)).await;
+        let (reaper_ends, ended) = mpsc::channel();
+        let prepared = tokio::task::spawn_blocking(move || Inner::prepare(target, options, reaper_ends)).await;
         let inner = prepared.unwrap_or_else(|error| Err(bug("preparing the start failed", &error.to_string())))?;
         // From here on, every return from this function stops everything.
         let supervisor = Supervisor { inner: Arc::new(inner) };
+        reaper_monitor::start(&supervisor.inner, ended);
         let outcome = supervisor.start_services().await;
         match outcome {
             Ok(()) => Ok(supervisor),
@@ -274,7 +279,7 @@ impl Drop for Supervisor {
 
 impl Inner {
     /// Everything before the first service. Blocks.
-    fn prepare(target: Target, mut options: StartOptions) -> Result<Inner, Failure> {
+    fn prepare(target: Target, mut options: StartOptions, reaper_ends: mpsc::Sender<u32>) -> Result<Inner, Failure> {
         let logs = options.state_dir.join("logs");
         std::fs::create_dir_all(&logs).map_err(|error| cannot_write(&logs, &error))?;
         options.state_dir =
@@ -303,6 +308,7 @@ impl Inner {
             target,
             options,
             mark,
+            reaper_ends,
             trust,
             trust_file,
             status,
@@ -359,6 +365,20 @@ impl Inner {
         announced.or_else(|_| self.replace_reaper(running))
     }
 
+    /// Starts a new reaper if the current one is `ended`, which was killed. Returns whether it did.
+    pub(crate) fn replace_ended_reaper(&self, ended: u32) -> Result<bool, Failure> {
+        let running = &mut *self.running();
+        // everything has been stopped, or another thread has replaced it
+        if running.reaper.as_ref().is_none_or(|reaper| reaper.pid() != ended) {
+            return Ok(false);
+        }
+        self.replace_reaper(running).map(|()| true)
+    }
+
+    pub(crate) fn warn(&self, message: String) {
+        (self.options.on_event)(&Event::Warning(message));
+    }
+
     /// Starts a new reaper with the same announcements, after the previous one was killed.
     fn replace_reaper(&self, running: &mut Running) -> Result<(), Failure> {
         tracing::warn!("the reaper has ended; starting another one");
@@ -374,7 +394,7 @@ impl Inner {
     }
 
     fn start_reaper(&self) -> Result<Reaper, Failure> {
-        let mut reaper = Reaper::start(&self.options.reaper, &self.mark)?;
+        let mut reaper = Reaper::start(&self.options.reaper, &self.mark, self.reaper_ends.clone())?;
         reaper.announce_file(&self.trust_file)?;
         reaper.announce_file(&state_file(&self.options.state_dir))?;
         reaper.announce_folder(&self.status)?;
