@@ -81,6 +81,16 @@ pub fn split_head(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
     Ok((u64::from_be_bytes(r.array()?), r.rest()))
 }
 
+/// Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read
+/// up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and
+/// control characters in the service are excluded.
+pub fn can_begin_tail(bytes: &[u8]) -> bool {
+    let Ok((_, rest)) = split_head(bytes) else { return false };
+    let is_http = rest.first().is_some_and(|flags| flags & TAKES_FIELD == 0);
+    let head = prefix(&mut Reader::new(rest));
+    is_http && head.is_ok_and(|head| !head.service.bytes().any(|byte| byte < 0x20 || byte == 0x7f))
+}
+
 /// Whether the service of this history accepts envelopes in a field of this method's request messages.
 pub fn takes_field(bytes: &[u8]) -> bool {
     bytes.first() == Some(&VERSION) && bytes.get(HEAD_BYTES).is_some_and(|flags| flags & TAKES_FIELD != 0)

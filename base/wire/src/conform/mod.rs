@@ -46,6 +46,10 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
             Ok(json!({"names": names.collect::<Result<Vec<String>, String>>()?}))
         }
         "carrier" => http::reply_carrier(input),
+        "last_value" => {
+            let lines: Vec<String> = serde_json::from_value(input["lines"].clone()).map_err(|e| e.to_string())?;
+            Ok(json!({"value": carrier::last_value(lines.iter().map(String::as_str))}))
+        }
         "bridge_out" => http::bridge_out(input),
         "bridge_in" => http::bridge_in(input),
         "traceparent" => http::traceparents(input),

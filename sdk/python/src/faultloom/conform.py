@@ -54,12 +54,16 @@ def _envelope(given: Dict[str, Any]) -> Dict[str, Any]:
     results: List[Any] = []
     for attempt in given["attempts"]:
         try:
+            values = attempt["values"] if "values" in attempt else [attempt["value"]]
             if attempt["carrier"] == "baggage":
                 accepted = receiver.accept_header(_header(attempt["value"]), attempt["attempt"], int(attempt["call"], 16))
             elif attempt["carrier"] == "http":
-                accepted = receiver.accept_header(_header(attempt["value"]), attempt["attempt"])
+                header = carriers.last_value(map(_header, values))
+                assert header is not None
+                accepted = receiver.accept_header(header, attempt["attempt"])
             else:
-                accepted = receiver.accept(bytes.fromhex(attempt["value"]), attempt["attempt"])
+                field = attempt.get("field")  # counts alone, whatever the metadata holds
+                accepted = receiver.accept(bytes.fromhex(values[-1] if field is None else field), attempt["attempt"])
             assert accepted is not None
             results.append(_envelope_json(accepted))
         except FaultloomError as error:
@@ -221,6 +225,8 @@ def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
         return {"values": [_traceparent(value) for value in given["values"]]}
     if kind == "otlp":
         return _otlp(given)
+    if kind == "last_value":
+        return {"value": carriers.last_value(given["lines"])}
     if kind == "corrupt":
         return {"bytes": carriers.corrupt(bytes.fromhex(given["bytes"])).hex()}
     raise ValueError(f"unknown vector kind {kind!r}")

@@ -12,6 +12,7 @@ import {
   corrupt,
   encodeTail,
   HeaderLookup,
+  lastValue,
   MAX_HEADER_BYTES,
   splitField,
   SplitMessage,
@@ -107,6 +108,7 @@ const kinds: { [kind: string]: (input: never) => Json } = {
       : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
   },
   corrupt: ({ bytes }: Bytes) => ({ bytes: corrupt(hex(bytes)).toString('hex') }),
+  last_value: ({ lines }: { lines: string[] }) => ({ value: lastValue(...lines) ?? null }),
   hook,
 };
 
@@ -117,6 +119,10 @@ function splitJson({ message, history }: SplitMessage): Json {
 interface Attempt {
   carrier: 'grpc' | 'http' | 'baggage';
   value: string;
+  /** Of several lines, in place of `value`. */
+  values?: string[];
+  /** The envelope in the message of a gRPC request, which counts alone. */
+  field?: string | null;
   attempt: number;
   call?: string;
 }
@@ -129,12 +135,14 @@ function header(text: string): string {
 /** Envelopes that arrive one after the other. */
 function envelope({ trust, now, attempts }: { trust: string; now: number; attempts: Attempt[] }): Json {
   const receiver = Receiver.fixed(TrustSettings.parse(trust));
-  const results = attempts.map(({ carrier, value, attempt, call }) => {
+  const results = attempts.map(({ carrier, value, values = [value], field, attempt, call }) => {
     const bridged = carrier === 'baggage' && call !== undefined ? CallId.parse(call) : undefined;
     const accepted =
       carrier === 'grpc'
-        ? receiver.accept(hex(value), now, attempt)
-        : receiver.acceptHeader(header(value), now, attempt, bridged);
+        ? receiver.accept(hex(field ?? values[values.length - 1]!), now, attempt)
+        : carrier === 'http'
+          ? receiver.acceptHeader(lastValue(...values.map(header))!, now, attempt)
+          : receiver.acceptHeader(header(value), now, attempt, bridged);
     return accepted === null || typeof accepted === 'string' ? { error: accepted } : acceptedEnvelope(accepted);
   });
   return { results };

@@ -97,6 +97,21 @@ export function takesField(history: Buffer): boolean {
   return history.length > HEAD_BYTES && history[0] === VERSION && (history[HEAD_BYTES]! & TAKES_FIELD) !== 0;
 }
 
+/**
+ * Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read
+ * up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and
+ * control characters in the service are excluded.
+ */
+export function canBeginTail(bytes: Buffer, from: number, end: number): boolean {
+  if (end - from <= HEAD_BYTES || end - from > MAX_HISTORY_BYTES || bytes[from] !== VERSION) {
+    return false;
+  }
+  const r = new Reader(bytes, from + HEAD_BYTES, end);
+  const { service } = readSegmentHead(r);
+  // eslint-disable-next-line no-control-regex -- these are searched for
+  return !r.bad && (bytes[from + HEAD_BYTES]! & TAKES_FIELD) === 0 && !/[\x00-\x1f\x7f]/.test(service);
+}
+
 /** Decodes a history; returns the error code if it is invalid. */
 export function readHistory(bytes: Buffer): History | ErrorCode {
   if (bytes.length === 0 || bytes.length > MAX_HISTORY_BYTES) {

@@ -119,6 +119,8 @@ class Scope:
     is_finished = False
     #: takes the finished history instead of the reply
     destination: Optional[Callable[[bytes], None]] = None
+    #: the trace begins here
+    is_sampled = False
     #: the name of the answered call, where no caller names it in the history
     call_name = ""
     #: the context of a server's call, which its hook keeps for the end of the call

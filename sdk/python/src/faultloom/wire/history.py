@@ -111,6 +111,21 @@ def split_history(data: bytes) -> Tuple[int, bytes]:
     return int.from_bytes(data[1:HEAD_BYTES], "big"), data[HEAD_BYTES:]
 
 
+def can_begin_tail(data: bytes) -> bool:
+    """Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read up
+    to its events.
+
+    Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and control characters in the
+    service are excluded.
+    """
+    try:
+        split_history(data)
+        head = read_segment_head(Reader(data, HEAD_BYTES))
+    except FaultloomError:
+        return False
+    return not data[HEAD_BYTES] & TAKES_FIELD and not any(char < " " or char == "\x7f" for char in head.service)
+
+
 def takes_field(data: bytes) -> bool:
     """Whether the service of this history accepts envelopes in a field of the answered method's requests."""
     return len(data) > HEAD_BYTES and data[0] == 1 and bool(data[HEAD_BYTES] & TAKES_FIELD)

@@ -55,6 +55,7 @@ final class Kinds {
         ALL.put("traceparent", Kinds::traceparent);
         ALL.put("otlp", Kinds::otlp);
         ALL.put("corrupt", Kinds::corrupt);
+        ALL.put("last_value", in -> object("value", in.texts("lines").isEmpty() ? null : Carrier.lastValue(String.join(",", in.texts("lines")))));
     }
 
     private Kinds() {}
@@ -79,13 +80,19 @@ final class Kinds {
 
     private static Envelope accept(Receiver receiver, Input attempt, long now) throws WireError {
         switch (attempt.text("carrier")) {
-            case "grpc":
-                return receiver.accept(attempt.bytes("value"), now, attempt.number("attempt"));
+            case "grpc": // a field counts alone, whatever the metadata holds
+                String last = values(attempt).get(values(attempt).size() - 1);
+                return receiver.accept(Text.decodeHex(attempt.has("field") ? attempt.text("field") : last), now, attempt.number("attempt"));
             case "http":
-                return receiver.acceptHeader(header(attempt.text("value")), now);
+                return receiver.acceptHeader(header(Carrier.lastValue(String.join(",", values(attempt)))), now);
             default:
                 return receiver.acceptBridged(header(attempt.text("value")), attempt.id("call"), now);
         }
+    }
+
+    /** The values of the request's key, in order: one {@code value}, or {@code values}. */
+    private static List<String> values(Input attempt) {
+        return attempt.has("values") ? attempt.texts("values") : List.of(attempt.text("value"));
     }
 
     /** A header value as servers provide it: one character for each byte. */

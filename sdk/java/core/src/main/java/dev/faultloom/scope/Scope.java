@@ -83,6 +83,11 @@ public final class Scope {
         return envelope.signed.history && exportTarget == null;
     }
 
+    /** Whether the trace began here, because the request was sampled. */
+    public boolean isSampled() {
+        return exportTarget != null && exportTarget.isSampled;
+    }
+
     /** Whether faults may fire now. If not, the segment is marked. */
     private boolean checkFaultsEnabled() {
         if (process.receiver().faultsEnabled()) {

@@ -45,6 +45,21 @@ public final class History {
         return Bytes.u64(b, from + 1);
     }
 
+    /**
+     * Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be
+     * read up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use
+     * and control characters in the service are excluded.
+     */
+    static boolean canBeginTail(byte[] b, int from, int to) {
+        if (to - from <= HEAD_BYTES || to - from > MAX_BYTES || b[from] != Envelope.VERSION
+                || (b[from + HEAD_BYTES] & Segment.TAKES_FIELD) != 0) {
+            return false;
+        }
+        Reader r = new Reader(b, from + HEAD_BYTES, to);
+        String service = Segment.readService(r);
+        return !r.hasFailed() && service.chars().noneMatch(c -> c < 0x20 || c == 0x7F);
+    }
+
     /** Whether the service of this history accepts envelopes in a field of further requests of the same method. */
     public static boolean takesField(byte[] b, int from, int to) {
         return to - from > HEAD_BYTES && b[from] == Envelope.VERSION && (b[from + HEAD_BYTES] & Segment.TAKES_FIELD) != 0;

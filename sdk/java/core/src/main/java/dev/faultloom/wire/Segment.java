@@ -50,6 +50,17 @@ public final class Segment {
         out.u8(flags).string(service).string(name).varint(startUs);
     }
 
+    /** Skips the start of a segment, up to its events, and returns the service. */
+    static String readService(Reader r) {
+        if (r.u8() > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
+            r.fail();
+        }
+        String service = r.string(1, Names.MAX_SERVICE_BYTES);
+        r.skipString(0, Names.MAX_NAME_BYTES);
+        r.varint();
+        return service;
+    }
+
     /** Skips the start of a segment, up to its events. */
     static void skipPrefix(Reader r) {
         if (r.u8() > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
