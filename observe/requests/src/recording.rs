@@ -172,6 +172,13 @@ fn join(
     };
     let history_bytes = history.as_ref().map_or(0, Bytes::len);
     tracing::debug!(request = entry.name, peer = entry.peer, ?outcome, latency_us, history_bytes, reason, "request");
-    let decoded = history.and_then(|bytes| history::decode(&bytes).ok());
-    Reply { outcome, body, latency_us, reason, unreachable, history_bytes, trace: tree::trace(entry, decoded) }
+    let (history, unreadable) = match history.map(|bytes| history::read(&bytes)) {
+        None => (None, None),
+        Some(Ok(history)) if history.call == start.call => (Some(history), None),
+        Some(Ok(_)) => (None, Some("it answers another call".to_owned())),
+        Some(Err(why)) => (None, Some(why.to_string())),
+    };
+    let mut trace = tree::trace(entry, history);
+    trace.entry.unreadable = unreadable;
+    Reply { outcome, body, latency_us, reason, unreachable, history_bytes, trace }
 }

@@ -165,6 +165,7 @@ impl Builder<'_> {
             outcome,
             fault: span.int(FAULT).map(|index| index as usize),
             gap: scope.is_none() && (!span.ours || span.is(GAP)),
+            unreadable: None,
             scope,
         }
     }
@@ -186,6 +187,7 @@ impl Builder<'_> {
             outcome: scope.status.map_or(Outcome::Open, |status| Outcome::Replied { status }),
             fault: None,
             gap: false,
+            unreadable: None,
             scope: Some(Box::new(scope)),
         }
     }

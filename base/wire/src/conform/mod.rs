@@ -19,6 +19,7 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
         "hook" => hook::call(input),
         "history" => history::read(input),
         "truncate" => history::cut(input),
+        "counted" => history::counted(input),
         "join" => history::join(input),
         "otlp" => history::spans(input),
         "field" => {

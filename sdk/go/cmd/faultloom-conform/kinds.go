@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -18,7 +19,7 @@ var kinds = map[string]func(json.RawMessage) (object, error){
 	"field": decoded(field), "cut_field": decoded(cutField), "tail": decoded(tail), "cut_tail": decoded(cutTail), "takes_field": decoded(takesField),
 	"match": decoded(match), "name": decoded(normalizeNames), "carrier": decoded(carrier), "call_id": decoded(callID), "corrupt": decoded(corrupt),
 	"join": decoded(join), "bridge_out": decoded(bridgeOut), "bridge_in": decoded(bridgeIn), "traceparent": decoded(traceparents), "otlp": decoded(otlpSpans), "hook": decoded(hook),
-	"last_value": decoded(lastValue),
+	"last_value": decoded(lastValue), "counted": decoded(counted),
 }
 
 func decoded[T any](f func(T) (object, error)) func(json.RawMessage) (object, error) {
@@ -312,6 +313,27 @@ func join(in struct {
 	}
 	history := j.History(call)
 	return object{"history": hexOrNull(history), "complete": history != nil && j.Complete()}, nil
+}
+
+func counted(in struct{ Parts [][2]any }) (object, error) {
+	var b []byte
+	for _, part := range in.Parts {
+		text, _ := part[0].(string)
+		times, _ := part[1].(float64)
+		raw, err := hex.DecodeString(text)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, bytes.Repeat(raw, int(times))...)
+	}
+	segment, tooLarge := wire.DecodeCounted(b)
+	switch {
+	case tooLarge:
+		return object{"result": "too_large"}, nil
+	case segment == nil:
+		return object{"result": "unreadable"}, nil
+	}
+	return object{"result": "counted"}, nil
 }
 
 func lastValue(in struct{ Lines []string }) (object, error) {

@@ -19,7 +19,7 @@ import {
   splitTail,
 } from '../wire/carrier';
 import { ACCEPT_FIELD, ACCEPT_TAIL, Envelope, HTTP_HEADER } from '../wire/envelope';
-import { Event, readHistory, Segment, takesField } from '../wire/history';
+import { Event, readCounted, readHistory, Segment, takesField } from '../wire/history';
 import { normalizeHttpName, rawHttpName } from '../wire/names';
 import { resourceSpans } from '../wire/otlp';
 import { PieceJoiner } from '../wire/piece';
@@ -108,6 +108,11 @@ const kinds: { [kind: string]: (input: never) => Json } = {
       : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
   },
   corrupt: ({ bytes }: Bytes) => ({ bytes: corrupt(hex(bytes)).toString('hex') }),
+  counted: ({ parts }: { parts: [string, number][] }) => {
+    const bytes = Buffer.concat(parts.map(([part, times]) => Buffer.from(part.repeat(times), 'hex')));
+    const segment = readCounted(bytes, 0);
+    return { result: segment === 'too large' ? 'too_large' : segment === undefined ? 'unreadable' : 'counted' };
+  },
   last_value: ({ lines }: { lines: string[] }) => ({ value: lastValue(...lines) ?? null }),
   hook,
 };

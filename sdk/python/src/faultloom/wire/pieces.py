@@ -85,7 +85,7 @@ class PieceJoiner:
     def history(self) -> Optional[bytes]:
         """The pieces so far as an ordinary history. None: its head has not come, or it belongs to another call."""
         data = bytearray(b"".join(self._parts))
-        if len(data) <= HEAD_BYTES or data[0] != 1 or data[1:HEAD_BYTES] != self._head_id():
+        if len(data) <= HEAD_BYTES or data[0] != 1 or data[1:HEAD_BYTES] != self._call.to_bytes(8, "big"):
             return None
         try:
             read_segment_head(Reader(bytes(data), HEAD_BYTES))

@@ -14,6 +14,7 @@ import dev.faultloom.wire.History;
 import dev.faultloom.wire.Names;
 import dev.faultloom.wire.Otlp;
 import dev.faultloom.wire.PieceJoiner;
+import dev.faultloom.wire.Segment;
 import dev.faultloom.wire.Selector;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.Traceparent;
@@ -55,6 +56,7 @@ final class Kinds {
         ALL.put("traceparent", Kinds::traceparent);
         ALL.put("otlp", Kinds::otlp);
         ALL.put("corrupt", Kinds::corrupt);
+        ALL.put("counted", Kinds::counted);
         ALL.put("last_value", in -> object("value", in.texts("lines").isEmpty() ? null : Carrier.lastValue(String.join(",", in.texts("lines")))));
     }
 
@@ -146,6 +148,12 @@ final class Kinds {
         Carrier.Choice choice = Carrier.choose((int) in.number("history_bytes"), in.flag("complete"), accept, in.text("method"),
                 in.table("request_headers")::get, (int) in.number("status"), in.table("headers")::get);
         return object("carrier", choice.name().toLowerCase(Locale.ROOT));
+    }
+
+    private static Object counted(Input in) {
+        byte[] b = Text.decodeHex(in.repeated("parts"));
+        Segment.Counted counted = Segment.decodeCounted(b, 0, b.length);
+        return object("result", counted.tooLarge ? "too_large" : counted.segment == null ? "unreadable" : "counted");
     }
 
     private static Object callId(Input in) {

@@ -5,6 +5,8 @@ public final class History {
     public static final int MAX_BYTES = 4 << 20;
     public static final int MAX_DEPTH = 64;
     public static final int MAX_EVENTS = 100_000;
+    /** How many events a scope reads of the history of one reply, to count them for its plan. */
+    public static final int MAX_COUNTED_EVENTS = 10_000;
     /** Length of version and call id. */
     public static final int HEAD_BYTES = 9;
 
