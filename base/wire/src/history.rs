@@ -115,8 +115,8 @@ pub fn takes_field(bytes: &[u8]) -> bool {
     bytes.first() == Some(&VERSION) && bytes.get(HEAD_BYTES).is_some_and(|flags| flags & TAKES_FIELD != 0)
 }
 
-/// Reads a history. A nested segment that cannot be read, or with which there would be more than 100,000 events, is left
-/// out, and its call has a gap.
+/// Reads a history. A nested segment that cannot be read, or with which there would be more than 100,000 events, is
+/// left out, and its call has a gap.
 pub fn read(bytes: &[u8]) -> Result<History, Unreadable> {
     let (call, rest) = split_head(bytes).map_err(|e| Unreadable::head(e, bytes.len()))?;
     let mut budget = Budget { left: EVENTS_MAX, ends_reading: false, exceeded: false };

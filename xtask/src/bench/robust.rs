@@ -1,8 +1,9 @@
-//! `make bench-robust`: what hostile input does to the SDKs and the tool. Nothing must be obeyed, crash, hang or be lost.
+//! `make bench-robust`: what hostile input does to the SDKs and the tool. Nothing must be obeyed, crash, hang or be
+//! lost.
 //!
-//! Unlike those of other benches, its counts do not depend on load: `make test` fails if a goal with an expected count is
-//! not met. `FAULTLOOM_BENCH=quick` sends less. `FAULTLOOM_BENCH_ONLY=envelopes` measures one part and keeps the figures
-//! of the others.
+//! Unlike the figures of other benches, its counts do not depend on load: `make test` fails if one is not the expected
+//! one. `FAULTLOOM_BENCH=quick` sends less. `FAULTLOOM_BENCH_ONLY=envelopes` measures one part and keeps the figures of
+//! the others.
 //!
 //! A part is a module below this one, with an entry in [`PARTS`] and its goals.
 

@@ -1,5 +1,5 @@
-//! `hostile TRUST-FILE SEED LANGUAGE:PROTOCOL:ADDRESS:COUNT …`: sends hostile envelopes to the relays of `lab/relay` and
-//! prints the counts as JSON. For the bench `robust`.
+//! `hostile TRUST-FILE SEED LANGUAGE:PROTOCOL:ADDRESS:COUNT …`: sends hostile envelopes to the relays of `lab/relay`
+//! and prints the counts as JSON. For the bench `robust`.
 //!
 //! A hostile envelope is one that the format refuses. A service *obeys* it if the reply carries a history, if the
 //! envelope's plan changes the reply, or if the service sends an envelope of its own to the next stop. A service

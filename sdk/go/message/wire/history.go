@@ -106,8 +106,8 @@ func DecodeHistory(b []byte) (*History, error) {
 	return &History{Call: call, Segment: segment}, nil
 }
 
-// DecodeSegment decodes a segment without the head of a history. Error: Malformed. A segment nested in it that cannot be
-// read, or with which there would be more than MaxHistoryEvents events, is left out, and its call has a gap.
+// DecodeSegment decodes a segment without the head of a history. Error: Malformed. A segment nested in it that cannot
+// be read, or with which there would be more than MaxHistoryEvents events, is left out, and its call has a gap.
 func DecodeSegment(b []byte) (*Segment, error) {
 	return decodeSegment(string(b), 0, &eventBudget{left: MaxHistoryEvents})
 }

@@ -234,8 +234,8 @@ export class Scope {
       if (kind === RECV_RESPONSE) {
         this.evidence.countPrerequisites(false, this.service.name, call.peer, call.name);
       }
-      // A history that cannot be read is embedded all the same: the tool reports what is wrong with it. One with too many
-      // events is not, since the plan's conditions do not cover it.
+      // A history that cannot be read is embedded all the same: the tool reports what is wrong with it. One with too
+      // many events is not, since the plan's conditions do not cover it.
       const segment = child === null ? undefined : readCounted(child, HEAD_BYTES);
       if (segment === 'too large') {
         child = null;

@@ -103,8 +103,9 @@ export function splitTail(bytes: Buffer): SplitMessage {
 }
 
 /**
- * The value that counts of a header of ours, from the values of its lines in their order; undefined without lines. Lines
- * of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member counts.
+ * The value that counts of a header of ours, from the values of its lines in their order; undefined without lines.
+ * Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member
+ * counts.
  */
 export function lastValue(...lines: string[]): string | undefined {
   const last = lines[lines.length - 1];

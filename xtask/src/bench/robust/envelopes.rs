@@ -1,5 +1,5 @@
-//! Hostile envelopes, sent to the relays of all languages over HTTP and gRPC: how many are obeyed, and how many requests
-//! do not get the reply of a request without an envelope. What verifying one costs in Go.
+//! Hostile envelopes, sent to the relays of all languages over HTTP and gRPC: how many are obeyed, and how many
+//! requests do not get the reply of a request without an envelope. What verifying one costs in Go.
 
 use super::{Goal, Size};
 use crate::setup;

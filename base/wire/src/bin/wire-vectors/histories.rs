@@ -146,12 +146,9 @@ fn left_out(book: &Book, id: u64) {
     for _ in 0..70 {
         deeper = segment(&call_with(1, &deeper));
     }
-    book.good(
-        "history-too-deep",
-        "history",
-        "of seventy levels the first 64 are read",
-        json!({"bytes": hex(&[&[1][..], &id.to_be_bytes(), &deeper].concat())}),
-    );
+    let history = [&[1][..], &id.to_be_bytes(), &deeper].concat();
+    let input = json!({"trace": hex(&TRACE), "has_parent": false, "history": hex(&history)});
+    book.good("otlp-too-deep", "otlp", "of seventy levels the first 64 are read", input);
 }
 
 /// How much of a reply's history a scope with a conditional plan reads.
