@@ -185,6 +185,11 @@ pub fn no_history(context: &Context, spec: &RequestSpec, reply: &Reply) -> Failu
         (Some(reason), None) => Failure::environment(format!("{} does not reply, even without faults", spec.url()))
             .why(reason.clone())
             .next(format!("{}; if it is only slow, increase --timeout-ms", context.command("ps"))),
+        _ if reply.trace.entry.unreadable.is_some() => {
+            Failure::unknown(format!("{} answered with a history that cannot be read", spec.url()))
+                .why(reply.trace.entry.unreadable.clone().unwrap_or_default())
+                .next("the service that answers the request wrote it: check the version of its SDK, and what it is")
+        }
         _ => Failure::unknown(format!("{} answered without a history", spec.url()))
             .why("its service has no SDK or other keys, or a proxy in between removed the history")
             .next(context.command("doctor")),

@@ -13,6 +13,7 @@ mod flip;
 mod flip_guide;
 mod flip_live;
 mod guide;
+mod hostile;
 mod init;
 mod interference;
 mod lost_status;

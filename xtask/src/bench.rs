@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod build;
 pub mod flips;
+pub mod robust;
 pub mod sockets;
 pub mod statistics;
 pub mod sweep;
@@ -47,13 +48,15 @@ pub fn bench(name: &str) -> Result<(), String> {
         "attach" => attach::bench(),
         "sockets" => sockets::bench(),
         "flips" => flips::bench(),
+        "robust" => robust::bench(),
         "build" => build::bench(),
         "all" => sweep::bench()
             .and_then(|()| attach::bench())
             .and_then(|()| tracing::bench())
             .and_then(|()| sockets::bench())
-            .and_then(|()| flips::bench()),
-        _ => Err(format!("there is no bench '{name}'; benches: build, sweep, tracing, attach, sockets, flips")),
+            .and_then(|()| flips::bench())
+            .and_then(|()| robust::bench()),
+        _ => Err(format!("there is no bench '{name}'; benches: build, sweep, tracing, attach, sockets, flips, robust")),
     }
 }
 

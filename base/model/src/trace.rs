@@ -59,6 +59,9 @@ pub struct Call {
     pub fault: Option<usize>,
     /// The callee may have done something that is not recorded here.
     pub gap: bool,
+    /// Why the callee's history is missing although it was received: the history could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
     pub scope: Option<Box<Scope>>,
 }
 
@@ -138,6 +141,11 @@ impl Trace {
     pub fn gaps(&self) -> usize {
         let gap = |call: &Call| usize::from(call.gap || call.scope.as_ref().is_some_and(|s| s.truncated));
         self.walk().into_iter().map(gap).sum::<usize>() + gap(&self.entry)
+    }
+
+    /// The calls whose history was received and could not be read.
+    pub fn unreadable(&self) -> Vec<&Call> {
+        std::iter::once(&self.entry).chain(self.walk()).filter(|call| call.unreadable.is_some()).collect()
     }
 
     /// The number of requests and replies, including the entry's.

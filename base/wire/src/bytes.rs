@@ -15,6 +15,10 @@ impl<'a> Reader<'a> {
         self.left.is_empty()
     }
 
+    pub fn remaining(&self) -> usize {
+        self.left.len()
+    }
+
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.left)
     }

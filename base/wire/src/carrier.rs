@@ -2,6 +2,7 @@
 
 use crate::bytes::{Reader, put_varint};
 use crate::envelope::Accept;
+use crate::history::can_begin_tail;
 
 pub const FIELD_NUMBER: u64 = 333_000_333;
 pub const HEADER_BYTES_MAX: usize = 768;
@@ -56,11 +57,22 @@ pub fn append_tail(body: &[u8], history: &[u8]) -> Vec<u8> {
     [body, history, &(history.len() as u32).to_be_bytes(), &MAGIC].concat()
 }
 
+/// The body without the tail, and the history if there was one. What does not begin like a history is part of the body,
+/// whatever its end looks like.
 pub fn split_tail(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let Some(at) = stored_length(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length)) else {
+    let tail = stored_length(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length));
+    let Some(at) = tail.filter(|at| can_begin_tail(&bytes[*at..bytes.len() - 8])) else {
         return (bytes, None);
     };
     (&bytes[..at], Some(&bytes[at..bytes.len() - 8]))
+}
+
+/// The value that counts of a header of ours, from the values of its lines in their order. Lines of the same name are
+/// one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member counts.
+pub fn last_value<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let last = lines.into_iter().last()?;
+    let member = last.rsplit_once(',').map_or(last, |(_, member)| member);
+    Some(member.trim_matches([' ', '\t']))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

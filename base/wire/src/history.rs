@@ -1,13 +1,22 @@
 //! The history of a reply: a segment per scope, nested in the reply event of the call that returned it.
+//!
+//! Anybody in the chain of calls may have written any of its segments. A segment that cannot be read is left out with
+//! all that is nested in it: its call has a gap, and the rest of the history stays.
 
 use crate::WireError;
 use crate::bytes::{Reader, put_str, put_varint};
+use crate::plan::FAULTS_MAX;
+use crate::unreadable::{Problem, Unreadable};
 
 pub const VERSION: u8 = 1;
 pub const HEAD_BYTES: usize = 9;
 pub const HISTORY_BYTES_MAX: usize = 4 << 20;
 pub const DEPTH_MAX: usize = 64;
 pub const EVENTS_MAX: usize = 100_000;
+/// How many events a scope reads at most of the history of one reply, to count them for its plan.
+pub const COUNTED_EVENTS_MAX: usize = 10_000;
+/// Of a name that is not UTF-8, in messages.
+const EXCERPT_BYTES: usize = 40;
 const SERVICE_BYTES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 200;
 
@@ -67,6 +76,16 @@ pub struct CallEnded {
     pub status: u64,
     pub gap: bool,
     pub child: Option<Box<Segment>>,
+    /// Why the callee's segment was left out, if it was there.
+    pub unreadable: Option<Box<Unreadable>>,
+}
+
+/// The events that may still be read, of all nested segments together.
+struct Budget {
+    left: usize,
+    /// Reading ends where the budget ends. Otherwise only the segment that exceeds it is left out.
+    ends_reading: bool,
+    exceeded: bool,
 }
 
 /// Splits a history into the call id and the segment's bytes.
@@ -81,98 +100,204 @@ pub fn split_head(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
     Ok((u64::from_be_bytes(r.array()?), r.rest()))
 }
 
+/// Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read
+/// up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and
+/// control characters in the service are excluded.
+pub fn can_begin_tail(bytes: &[u8]) -> bool {
+    let Ok((_, rest)) = split_head(bytes) else { return false };
+    let is_http = rest.first().is_some_and(|flags| flags & TAKES_FIELD == 0);
+    let head = prefix(&mut Reader::new(rest));
+    is_http && head.is_ok_and(|head| !head.service.bytes().any(|byte| byte < 0x20 || byte == 0x7f))
+}
+
 /// Whether the service of this history accepts envelopes in a field of this method's request messages.
 pub fn takes_field(bytes: &[u8]) -> bool {
     bytes.first() == Some(&VERSION) && bytes.get(HEAD_BYTES).is_some_and(|flags| flags & TAKES_FIELD != 0)
 }
 
-pub fn decode(bytes: &[u8]) -> Result<History, WireError> {
-    let (call, rest) = split_head(bytes)?;
-    let mut budget = EVENTS_MAX;
+/// Reads a history. A nested segment that cannot be read, or with which there would be more than 100,000 events, is
+/// left out, and its call has a gap.
+pub fn read(bytes: &[u8]) -> Result<History, Unreadable> {
+    let (call, rest) = split_head(bytes).map_err(|e| Unreadable::head(e, bytes.len()))?;
+    let mut budget = Budget { left: EVENTS_MAX, ends_reading: false, exceeded: false };
     Ok(History { call, segment: segment(rest, 0, &mut budget)? })
 }
 
-/// A segment without a head, as parents embed it.
-pub fn decode_segment(bytes: &[u8]) -> Result<Segment, WireError> {
-    segment(bytes, 0, &mut { EVENTS_MAX })
+/// Like [`read`], with the error codes of the format.
+pub fn decode(bytes: &[u8]) -> Result<History, WireError> {
+    split_head(bytes)?;
+    read(bytes).map_err(|_| WireError::Malformed)
+}
+
+/// What a scope reads of the segment that a reply brought.
+pub enum Counted {
+    Segment(Segment),
+    /// The segment is kept, but nothing of it counts.
+    Unreadable,
+    /// It has more than [`COUNTED_EVENTS_MAX`] events: the segment is not kept.
+    TooLarge,
+}
+
+/// Reads a segment without a head, as parents embed it, to count its events.
+pub fn read_counted(bytes: &[u8]) -> Counted {
+    let mut budget = Budget { left: COUNTED_EVENTS_MAX, ends_reading: true, exceeded: false };
+    match segment(bytes, 0, &mut budget) {
+        _ if budget.exceeded => Counted::TooLarge,
+        Ok(segment) => Counted::Segment(segment),
+        Err(_) => Counted::Unreadable,
+    }
 }
 
 /// A segment up to its events.
 pub(crate) fn prefix(r: &mut Reader) -> Result<Segment, WireError> {
-    let flags = r.u8()?;
-    if flags & !(TRUNCATED | FAULTS_OFF | TAKES_FIELD) != 0 {
-        return Err(WireError::Malformed);
-    }
-    Ok(Segment {
-        truncated: flags & TRUNCATED != 0,
-        faults_off: flags & FAULTS_OFF != 0,
-        service: r.str(1, SERVICE_BYTES_MAX)?.to_owned(),
-        name: r.str(0, NAME_BYTES_MAX)?.to_owned(),
-        start_us: r.varint()?,
-        events: Vec::new(),
+    let mut reader = SegmentReader { r: Reader::new(r.rest()), events_read: 0 };
+    let head = reader.head();
+    *r = reader.r;
+    head.map_err(|_| WireError::Malformed)
+}
+
+fn segment(bytes: &[u8], depth: usize, budget: &mut Budget) -> Result<Segment, Unreadable> {
+    let mut reader = SegmentReader { r: Reader::new(bytes), events_read: 0 };
+    reader.segment(depth, budget).map_err(|problem| Unreadable {
+        problem,
+        event: reader.events_read,
+        byte: bytes.len() - reader.r.remaining(),
+        bytes: bytes.len(),
     })
 }
 
-fn reference(r: &mut Reader, table: &mut Vec<String>) -> Result<String, WireError> {
-    match r.count(table.len())? {
-        0 => {
-            let text = r.str(1, NAME_BYTES_MAX)?.to_owned();
-            table.push(text.clone());
-            Ok(text)
-        }
-        k => Ok(table[k - 1].clone()),
-    }
+/// Reads one segment and counts its events, so that an error can name its place.
+struct SegmentReader<'a> {
+    r: Reader<'a>,
+    events_read: usize,
 }
 
-fn segment(bytes: &[u8], depth: usize, budget: &mut usize) -> Result<Segment, WireError> {
-    if depth >= DEPTH_MAX {
-        return Err(WireError::Malformed);
+impl SegmentReader<'_> {
+    fn number(&mut self) -> Result<u64, Problem> {
+        self.r.varint().map_err(|_| Problem::Number)
     }
-    let mut r = Reader::new(bytes);
-    let mut segment = prefix(&mut r)?;
-    let mut table = Vec::new();
-    let mut sent = 0u64;
-    let mut at_us = 0u64;
-    let mut ended = std::collections::HashSet::new();
-    while !r.is_empty() {
-        *budget = budget.checked_sub(1).ok_or(WireError::Malformed)?;
-        if matches!(segment.events.last(), Some(Event { kind: EventKind::SendResponse { .. }, .. })) {
-            return Err(WireError::Malformed);
-        }
-        let tag = r.u8()?;
-        at_us = at_us.checked_add(r.varint()?).ok_or(WireError::Malformed)?;
-        if tag & !(7 | TAG_CHILD | TAG_GAP) != 0 {
-            return Err(WireError::Malformed);
-        }
-        let kind = match tag & 7 {
-            SEND_REQUEST => {
-                sent += 1;
-                let name = reference(&mut r, &mut table)?;
-                let peer = reference(&mut r, &mut table)?;
-                let fault = if tag & TAG_FAULT != 0 { Some(r.varint()?) } else { None };
-                EventKind::SendRequest { name, peer, http: tag & TAG_HTTP != 0, fault }
+
+    fn text(&mut self, what: &'static str, min: usize, max: usize) -> Result<String, Problem> {
+        let bytes = self.number()?;
+        let n = usize::try_from(bytes).ok().filter(|n| (min..=max).contains(n));
+        let n = n.ok_or(Problem::Length { what, bytes, min, max })?;
+        let text = self.r.take(n).map_err(|_| Problem::EndsEarly)?;
+        std::str::from_utf8(text)
+            .map(str::to_owned)
+            .map_err(|_| Problem::NotUtf8 { what, bytes: text[..n.min(EXCERPT_BYTES)].to_vec() })
+    }
+
+    fn reference(&mut self, what: &'static str, table: &mut Vec<String>) -> Result<String, Problem> {
+        match self.number()? {
+            0 => {
+                let text = self.text(what, 1, NAME_BYTES_MAX)?;
+                table.push(text.clone());
+                Ok(text)
             }
-            tag_kind @ (RECV_RESPONSE | CALL_FAILED) => {
-                let call = r.varint()?;
-                if call == 0 || call > sent || !ended.insert(call) {
-                    return Err(WireError::Malformed);
+            k => {
+                let known = usize::try_from(k).ok().and_then(|k| table.get(k - 1));
+                known.cloned().ok_or(Problem::Reference { index: k, strings: table.len() })
+            }
+        }
+    }
+
+    fn head(&mut self) -> Result<Segment, Problem> {
+        let flags = self.r.u8().map_err(|_| Problem::EndsEarly)?;
+        if flags & !(TRUNCATED | FAULTS_OFF | TAKES_FIELD) != 0 {
+            return Err(Problem::Flags(flags));
+        }
+        Ok(Segment {
+            truncated: flags & TRUNCATED != 0,
+            faults_off: flags & FAULTS_OFF != 0,
+            service: self.text("the service", 1, SERVICE_BYTES_MAX)?,
+            name: self.text("the name of the call", 0, NAME_BYTES_MAX)?,
+            start_us: self.number()?,
+            events: Vec::new(),
+        })
+    }
+
+    fn segment(&mut self, depth: usize, budget: &mut Budget) -> Result<Segment, Problem> {
+        if depth >= DEPTH_MAX {
+            return Err(Problem::Depth);
+        }
+        let mut segment = self.head()?;
+        let mut table = Vec::new();
+        let mut sent = 0u64;
+        let mut at_us = 0u64;
+        let mut ended = std::collections::HashSet::new();
+        while !self.r.is_empty() {
+            let Some(left) = budget.left.checked_sub(1) else {
+                budget.exceeded = true;
+                return Err(Problem::Events);
+            };
+            budget.left = left;
+            self.events_read += 1;
+            if matches!(segment.events.last(), Some(Event { kind: EventKind::SendResponse { .. }, .. })) {
+                return Err(Problem::AfterTheEnd);
+            }
+            let tag = self.r.u8().map_err(|_| Problem::EndsEarly)?;
+            at_us = at_us.checked_add(self.number()?).ok_or(Problem::Time)?;
+            if tag & !(7 | TAG_CHILD | TAG_GAP) != 0 {
+                return Err(Problem::Flags(tag));
+            }
+            let kind = match tag & 7 {
+                SEND_REQUEST => {
+                    sent += 1;
+                    let name = self.reference("a call's name", &mut table)?;
+                    let peer = self.reference("a callee's name", &mut table)?;
+                    let fault = if tag & TAG_FAULT != 0 { Some(self.fault()?) } else { None };
+                    EventKind::SendRequest { name, peer, http: tag & TAG_HTTP != 0, fault }
                 }
-                let status = r.varint()?;
-                let child = if tag & TAG_CHILD != 0 {
-                    let n = r.count(HISTORY_BYTES_MAX)?;
-                    Some(Box::new(self::segment(r.take(n)?, depth + 1, budget)?))
-                } else {
-                    None
-                };
-                let ended = CallEnded { call, status, gap: tag & TAG_GAP != 0, child };
-                if tag_kind == RECV_RESPONSE { EventKind::RecvResponse(ended) } else { EventKind::CallFailed(ended) }
-            }
-            SEND_RESPONSE if tag & (TAG_CHILD | TAG_GAP) == 0 => EventKind::SendResponse { status: r.varint()? },
-            _ => return Err(WireError::Malformed),
-        };
-        segment.events.push(Event { at_us, kind });
+                tag_kind @ (RECV_RESPONSE | CALL_FAILED) => {
+                    let call = self.number()?;
+                    let status = self.number()?;
+                    if call == 0 || call > sent || !ended.insert(call) {
+                        return Err(Problem::NotOpen(call));
+                    }
+                    let (child, unreadable) = match tag & TAG_CHILD {
+                        0 => (None, None),
+                        _ => match self.child(depth, budget)? {
+                            Ok(child) => (Some(Box::new(child)), None),
+                            Err(unreadable) => (None, Some(Box::new(unreadable))),
+                        },
+                    };
+                    let gap = tag & TAG_GAP != 0 || unreadable.is_some();
+                    let ended = CallEnded { call, status, gap, child, unreadable };
+                    if tag_kind == RECV_RESPONSE {
+                        EventKind::RecvResponse(ended)
+                    } else {
+                        EventKind::CallFailed(ended)
+                    }
+                }
+                SEND_RESPONSE if tag & (TAG_CHILD | TAG_GAP) == 0 => EventKind::SendResponse { status: self.number()? },
+                kind => return Err(Problem::Kind(kind)),
+            };
+            segment.events.push(Event { at_us, kind });
+        }
+        Ok(segment)
     }
-    Ok(segment)
+
+    fn fault(&mut self) -> Result<u64, Problem> {
+        let index = self.number()?;
+        if index < FAULTS_MAX as u64 { Ok(index) } else { Err(Problem::Fault(index)) }
+    }
+
+    /// The segment of a callee, or why it is left out.
+    fn child(&mut self, depth: usize, budget: &mut Budget) -> Result<Result<Segment, Unreadable>, Problem> {
+        let n = self.number()?;
+        let bytes = usize::try_from(n).ok().and_then(|n| self.r.take(n).ok()).ok_or(Problem::Child(n))?;
+        let before = budget.left;
+        let child = segment(bytes, depth + 1, budget);
+        if child.is_err() {
+            if budget.ends_reading && budget.exceeded {
+                return Err(Problem::Events);
+            }
+            if !budget.ends_reading {
+                budget.left = before; // events that are left out do not count
+            }
+        }
+        Ok(child)
+    }
 }
 
 pub fn put_head(out: &mut Vec<u8>, call: u64) {

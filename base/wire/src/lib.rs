@@ -21,6 +21,7 @@ pub mod span;
 pub mod tree;
 pub mod truncate;
 pub mod trust;
+pub mod unreadable;
 
 /// Why received bytes were refused. The codes are stable, see `spec/errors.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

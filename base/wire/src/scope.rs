@@ -8,8 +8,8 @@ use crate::bytes::{put_str, put_varint};
 use crate::call_id;
 use crate::envelope::{Accept, Envelope, Hop, assemble};
 use crate::history::{
-    self, CALL_FAILED, EventKind, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, TAG_CHILD, TAG_FAULT, TAG_GAP,
-    TAG_HTTP, put_head, put_prefix,
+    self, CALL_FAILED, Counted, EventKind, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, TAG_CHILD, TAG_FAULT,
+    TAG_GAP, TAG_HTTP, put_head, put_prefix,
 };
 use crate::select::{matches, normalize_http_name};
 use model::fault::AfterCounts;
@@ -43,6 +43,11 @@ impl Evidence {
             })
             .collect();
         Evidence { faults, counters }
+    }
+
+    /// Whether any fault depends on what was counted.
+    fn has_conditions(&self) -> bool {
+        self.faults.iter().any(|fault| fault.nth != 0 || fault.max_fires != 0 || !fault.after.is_empty())
     }
 
     fn to_hop(&self) -> Vec<u64> {
@@ -252,18 +257,19 @@ impl Scope {
 
     fn record_end(&mut self, kind: u8, end: CallEnd, at_us: u64) {
         let sent = &self.sent[end.call as usize - 1];
-        let child = end
+        let mut child = end
             .history
             .and_then(|bytes| history::split_head(bytes).ok())
             .filter(|(id, _)| *id == sent.id)
             .map(|(_, segment)| segment);
-        let decoded = child.and_then(|bytes| history::decode_segment(bytes).ok());
         if let Some(e) = &mut self.evidence {
             if kind == RECV_RESPONSE {
                 e.count_after(AfterCounts::Completed, &self.service, &sent.peer, &sent.raw_name);
             }
-            if let Some(segment) = &decoded {
-                e.count_segment(segment);
+            match child.filter(|_| e.has_conditions()).map(history::read_counted) {
+                Some(Counted::Segment(segment)) => e.count_segment(&segment),
+                Some(Counted::TooLarge) => child = None,
+                Some(Counted::Unreadable) | None => {}
             }
         }
         let gap = if end.history.is_some() { child.is_none() } else { end.gap };

@@ -39,6 +39,7 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
             outcome: entry.outcome,
             fault: None,
             gap: scope.is_none(),
+            unreadable: None,
             scope,
         },
     };
@@ -98,6 +99,7 @@ pub fn scope(segment: Segment, id: u64) -> Scope {
                     outcome: Outcome::Open,
                     fault: fault.map(|i| i as usize),
                     gap: false,
+                    unreadable: None,
                     scope: None,
                 });
             }
@@ -127,6 +129,7 @@ fn end(calls: &mut [Call], scope_id: u64, ended: CallEnded, at_us: u64, outcome:
     call.ended_us = Some(at_us);
     call.outcome = outcome;
     call.gap = ended.gap;
+    call.unreadable = ended.unreadable.map(|why| why.to_string());
     if let Some(child) = ended.child {
         call.callee.clone_from(&child.service);
         call.scope = Some(Box::new(scope(*child, call_id::derive(scope_id, ended.call))));

@@ -184,6 +184,7 @@ pub(crate) mod tests {
             outcome: Outcome::Replied { status: 0 },
             fault: None,
             gap: false,
+            unreadable: None,
             scope: None,
         };
         let calls = [

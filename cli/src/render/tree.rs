@@ -14,6 +14,9 @@ pub const ROWS_MAX: usize = 400;
 /// Deeper levels have their number instead of lines to their left: imported traces may have thousands of levels.
 const INDENTED_LEVELS: usize = 12;
 
+/// Reasons beyond this, why histories cannot be read, are counted.
+const UNREADABLE_MAX: usize = 5;
+
 pub struct Style {
     /// Draw every call, also equal neighbors.
     pub expanded: bool,
@@ -32,7 +35,22 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
     if left_out > 0 {
         let _ = writeln!(out, "… {} more calls (--all draws them)", grouped(left_out as u64));
     }
+    unreadable(trace, &mut out);
     out
+}
+
+/// Which histories could not be read, and why.
+fn unreadable(trace: &Trace, out: &mut String) {
+    let calls = trace.unreadable();
+    for call in calls.iter().take(UNREADABLE_MAX) {
+        let (callee, label) = (printable(&call.callee), printable(call.label()));
+        let why = printable(call.unreadable.as_deref().unwrap_or_default());
+        let _ =
+            writeln!(out, "the history of {callee} for {label} of {} cannot be read: {why}", printable(&call.caller));
+    }
+    if calls.len() > UNREADABLE_MAX {
+        let _ = writeln!(out, "{} more histories cannot be read", grouped((calls.len() - UNREADABLE_MAX) as u64));
+    }
 }
 
 /// Where the callee's scope begins inside the caller's bar. Clocks of different services are never compared, so the
@@ -125,7 +143,9 @@ impl Drawer<'_> {
             let fault = self.faults.get(i).map_or_else(|| format!("fault {i}"), |f| f.kind.as_str().to_owned());
             marks.push(format!("⚡ {fault}"));
         }
-        if group.iter().any(|c| c.gap) {
+        if group.iter().any(|c| c.unreadable.is_some()) {
+            marks.push("gap: unreadable history".into());
+        } else if group.iter().any(|c| c.gap) {
             marks.push("gap".into());
         }
         if group.iter().any(|c| c.scope.as_ref().is_some_and(|s| s.truncated)) {
@@ -151,6 +171,7 @@ fn alike(a: &Call, b: &Call) -> bool {
         && a.outcome == b.outcome
         && a.fault == b.fault
         && a.gap == b.gap
+        && a.unreadable == b.unreadable
         && a.calls().len() == b.calls().len()
 }
 

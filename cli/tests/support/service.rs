@@ -9,14 +9,24 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use wire::accept::Receiver;
-use wire::call_id;
+use wire::history;
 use wire::scope::{CallEnd, Scope};
 use wire::trust::Trust;
+use wire::{call_id, carrier};
 
 pub const TRUST: &str = "environment in-process\n\
 key trace t1 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n\
 key fault f1 202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f\n\
 faults on\n";
+
+/// The path of a request, among its headers.
+const PATH: &str = ":path";
+
+/// A call whose name is not UTF-8.
+const UNREADABLE_EVENT: &[u8] = &[1, 0, 0, 2, 0xff, 0xfe, 1];
+/// A call to `x`, and one more.
+const FIRST_EVENT: &[u8] = &[1, 0, 0, 1, b'x', 1];
+const EVENT: &[u8] = &[1, 0, 1, 1];
 
 pub type Headers = HashMap<String, String>;
 
@@ -52,11 +62,11 @@ fn serve(stream: &TcpStream, log: &Mutex<Vec<Headers>>) {
     while let Some(headers) = read(&mut reader) {
         log.lock().unwrap().push(headers.clone());
         let reply = match headers.get("x-faultloom") {
-            Some(envelope) => with_history(envelope),
-            None => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            Some(envelope) => with_history(envelope, &headers[PATH]),
+            None => b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec(),
         };
         let mut out = stream;
-        if out.write_all(reply.as_bytes()).is_err() {
+        if out.write_all(&reply).is_err() {
             return;
         }
     }
@@ -67,6 +77,7 @@ fn read(reader: &mut BufReader<&TcpStream>) -> Option<Headers> {
     let mut headers = Headers::new();
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+    headers.insert(PATH.to_owned(), line.split(' ').nth(1).unwrap_or_default().to_owned());
     loop {
         line.clear();
         reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
@@ -78,7 +89,9 @@ fn read(reader: &mut BufReader<&TcpStream>) -> Option<Headers> {
     Some(headers)
 }
 
-fn with_history(envelope: &str) -> String {
+/// A reply with the history of two calls. The path `/unreadable-child` has a history in it that cannot be read,
+/// `/endless-child` one that is too long, and `/unreadable` is itself such a history.
+fn with_history(envelope: &str, path: &str) -> Vec<u8> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let mut receiver = Receiver::new(Trust::parse(TRUST).unwrap());
     let envelope = receiver.accept_header(envelope, now.as_secs(), 0).unwrap();
@@ -92,13 +105,30 @@ fn with_history(envelope: &str) -> String {
         inner.hop.call = call_id::derive(envelope.hop.call, call.number);
         let mut stock = Scope::new("stock", &inner, now.as_micros() as u64 + 200, true);
         stock.finish(0, 300);
-        let history = stock.history("");
+        let mut history = stock.history("");
+        match path {
+            "/unreadable-child" => history = [&stock.head("")[..], UNREADABLE_EVENT].concat(),
+            "/endless-child" => {
+                history = [&stock.head("")[..], FIRST_EVENT, &EVENT.repeat(history::EVENTS_MAX)].concat();
+            }
+            _ => {}
+        }
         scope.record_reply(CallEnd { call: call.number, status: 0, history: Some(&history), gap: false }, 700);
     }
     let call = scope.begin_call(Protocol::Http, "images:80", "GET /logo.png", 800);
     scope.record_reply(CallEnd { call: call.number, status: 200, history: None, gap: true }, 900);
     let status = if fault { 500 } else { 200 };
     scope.finish(status, 1000);
-    let history = URL_SAFE_NO_PAD.encode(scope.history("GET /orders"));
-    format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nx-faultloom-history: {history}\r\n\r\n")
+    let history = match path {
+        "/unreadable" => [&scope.head("")[..], UNREADABLE_EVENT].concat(),
+        _ => scope.history("GET /orders"),
+    };
+    if history.len() > carrier::HEADER_BYTES_MAX {
+        let tail = carrier::append_tail(b"", &history);
+        let mark = "x-faultloom-reply: tail";
+        let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n{mark}\r\n\r\n", tail.len());
+        return [head.as_bytes(), &tail].concat();
+    }
+    let history = URL_SAFE_NO_PAD.encode(history);
+    format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nx-faultloom-history: {history}\r\n\r\n").into_bytes()
 }

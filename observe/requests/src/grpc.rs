@@ -17,7 +17,7 @@ use prost_reflect::prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use std::path::Path;
 use tokio::net::TcpStream;
-use wire::carrier::split_field;
+use wire::carrier::{last_value, split_field};
 
 pub type Connection = connection::Connection<SendRequest<Full<Bytes>>>;
 
@@ -82,8 +82,9 @@ impl Connection {
         let Some(status) = text("grpc-status").and_then(|s| s.parse::<u32>().ok()) else {
             return Err(NoReply::new(2, "the reply has no grpc-status"));
         };
-        let trailer_history = text("x-faultloom-bin")
-            .and_then(|t| STANDARD_NO_PAD.decode(t.trim_end_matches('=')).or_else(|_| STANDARD.decode(&t)).ok());
+        let lines = trailers.get_all("x-faultloom-bin").into_iter().map(|line| line.to_str().unwrap_or_default());
+        let trailer_history = last_value(lines)
+            .and_then(|t| STANDARD_NO_PAD.decode(t.trim_end_matches('=')).or_else(|_| STANDARD.decode(t)).ok());
         let frame = collected.to_bytes();
         let message = if frame.len() >= 5 && frame[0] == 0 { frame.slice(5..) } else { Bytes::new() };
         let (plain, field_history) = split_field(&message);

@@ -13,7 +13,7 @@ use model::trace::{Outcome, Protocol, Trace};
 use model::{Failure, Fault};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use wire::carrier::split_tail;
+use wire::carrier::{last_value, split_tail};
 use wire::envelope::Accept;
 use wire::history;
 use wire::tree::{self, EntryCall};
@@ -137,13 +137,14 @@ struct Received {
 }
 
 fn split(headers: &http::HeaderMap, body: Bytes) -> (Bytes, Option<Bytes>) {
-    if headers.get("x-faultloom-reply").is_some_and(|v| v.as_bytes() == b"tail") {
-        let (plain, history) = split_tail(&body);
-        let n = plain.len();
-        let history = history.map(Bytes::copy_from_slice);
-        return (body.slice(..n), history);
+    let value =
+        |name: &str| last_value(headers.get_all(name).into_iter().map(|line| line.to_str().unwrap_or_default()));
+    if value("x-faultloom-reply") == Some("tail")
+        && let (plain, Some(history)) = split_tail(&body)
+    {
+        return (body.slice(..plain.len()), Some(Bytes::copy_from_slice(history)));
     }
-    let history = headers.get("x-faultloom-history").and_then(|v| URL_SAFE_NO_PAD.decode(v.as_bytes()).ok());
+    let history = value("x-faultloom-history").and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
     (body, history.map(Bytes::from))
 }
 
@@ -171,6 +172,13 @@ fn join(
     };
     let history_bytes = history.as_ref().map_or(0, Bytes::len);
     tracing::debug!(request = entry.name, peer = entry.peer, ?outcome, latency_us, history_bytes, reason, "request");
-    let decoded = history.and_then(|bytes| history::decode(&bytes).ok());
-    Reply { outcome, body, latency_us, reason, unreachable, history_bytes, trace: tree::trace(entry, decoded) }
+    let (history, unreadable) = match history.map(|bytes| history::read(&bytes)) {
+        None => (None, None),
+        Some(Ok(history)) if history.call == start.call => (Some(history), None),
+        Some(Ok(_)) => (None, Some("it answers another call".to_owned())),
+        Some(Err(why)) => (None, Some(why.to_string())),
+    };
+    let mut trace = tree::trace(entry, history);
+    trace.entry.unreadable = unreadable;
+    Reply { outcome, body, latency_us, reason, unreachable, history_bytes, trace }
 }

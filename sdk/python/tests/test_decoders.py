@@ -200,11 +200,25 @@ def nested(levels: int) -> bytes:
 
 def test_depth_and_event_count_are_limited():
     decode_history(nested(63))
-    with pytest.raises(FaultloomError, match="malformed"):
-        decode_history(nested(64))
+    deepest = decode_history(nested(64)).segment
+    for _ in range(63):
+        deepest = deepest.events[-1].child
+    assert deepest.events[-1].child is None and deepest.events[-1].gap
     many = b"\1" + bytes(8) + b"\0" + encode_string("s") + encode_string("") + b"\1" + b"\1\0\0\1n\0\1p" + b"\1\0\1\2" * 100_000
     with pytest.raises(FaultloomError, match="malformed"):
         decode_history(many)
+
+
+def test_a_child_with_which_there_would_be_too_many_events_is_left_out():
+    def call(number: int, child: bytes) -> bytes:
+        return b"\1\0\0\1n\0\1p" + b"\x0a\0" + bytes((number,)) + b"\0" + encode_varint(len(child)) + child
+
+    head = b"\0" + encode_string("s") + encode_string("") + b"\1"
+    flat = [head + b"\1\0\0\1n\0\1p" + b"\1\0\1\2" * (n - 1) for n in (99_994, 99_995)]
+    for child, kept in zip(flat, (True, False)):
+        segment = decode_history(b"\1" + bytes(8) + head + call(1, child) + call(2, head) + b"\4\0\0").segment
+        ends = [(event.child is not None, event.gap) for event in segment.events if event.call and event.status == 0 and not event.name]
+        assert ends == [(kept, not kept), (True, False)]
 
 
 # -- carriers
@@ -213,6 +227,7 @@ def test_depth_and_event_count_are_limited():
 @given(st.binary(max_size=100), st.binary(max_size=300))
 def test_field_and_tail_round_trip(message, history):
     assert cut_field(message + encode_field(history)) == (message, history)
+    history = b"\1" + bytes(8) + b"\0" + encode_string("s") + encode_string("") + b"\1" + history
     assert cut_tail(message + encode_tail(history)) == (message, history)
 
 

@@ -275,7 +275,7 @@ def test_a_copy_of_a_plan_in_a_field_is_refused_unless_it_is_a_retry(monkeypatch
     assert [scope is not None for scope in scopes] == [True, False, True, False]
     assert scopes[0].start_us == 1
     sampled, other = Scope("callee", scopes[0].envelope), Scope("callee", scopes[0].envelope)
-    sampled.destination = print
+    sampled.is_sampled = True
     assert process.open_field_scope(b"", list, sampled, 1, 2) is sampled and not sampled.is_finished
     assert process.open_field_scope(b"", list, other, 1, 2) is None and other.is_finished
     assert process.open_field_scope(SIGNER.envelope(), list, sampled, 1, 2) is not None and sampled.is_finished

@@ -195,6 +195,7 @@ impl<'a> Builder<'a> {
             outcome,
             fault: span.fault.map(|index| index as usize),
             gap: scope.is_none() && (!span.ours || span.gap),
+            unreadable: None,
             scope,
         };
         (call, callee)
@@ -218,6 +219,7 @@ impl<'a> Builder<'a> {
             outcome: scope.status.map_or(Outcome::Open, |status| Outcome::Replied { status }),
             fault: None,
             gap: false,
+            unreadable: None,
             scope: Some(Box::new(scope)),
         };
         (call, Some(next.span))

@@ -276,7 +276,9 @@ impl Timeline<'_> {
         if let Some(fault) = call.fault.filter(|_| !self.compare) {
             put!(self.out, " <span class=fx title=\"fault {} fired here\">↯{}</span>", fault + 1, fault + 1);
         }
-        if call.gap {
+        if let Some(why) = &call.unreadable {
+            put!(self.out, " <span class=gp title=\"the callee's history cannot be read: {}\">◌ gap</span>", text(why));
+        } else if call.gap {
             self.out.push_str(
                 " <span class=gp title=\"the callee may have done something that is not recorded\">◌ gap</span>",
             );

@@ -9,8 +9,19 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Kinds whose input may be malformed. The conformance programs exit on malformed input of other kinds.
-const KINDS: [&str; 10] =
-    ["bridge_in", "bridge_out", "cut_field", "cut_tail", "envelope", "history", "join", "match", "otlp", "traceparent"];
+const KINDS: [&str; 11] = [
+    "bridge_in",
+    "bridge_out",
+    "cut_field",
+    "cut_tail",
+    "envelope",
+    "history",
+    "join",
+    "last_value",
+    "match",
+    "otlp",
+    "traceparent",
+];
 const CHARACTERS: &[u8] = b"/;,=: .%-_*{}ab09fF?#\t";
 
 /// Number of mutants in a soak.
@@ -91,14 +102,14 @@ impl Random {
         match value {
             Value::Object(members) => {
                 for (key, member) in members {
-                    let key = if grpc && key == "value" { "bytes" } else { key };
+                    let key = if grpc && ["value", "values", "field"].contains(&key.as_str()) { "bytes" } else { key };
                     self.change(member, key);
                 }
             }
             Value::Array(elements) => elements.iter_mut().for_each(|element| self.change(element, key)),
             Value::String(text) if self.below(2) == 0 => match key {
                 "bytes" | "history" | "pieces" if !text.is_empty() => *text = self.bytes(text),
-                "value" | "values" | "traceparent" | "baggage" | "caller" | "callee" | "peer" | "name" => {
+                "value" | "values" | "lines" | "traceparent" | "baggage" | "caller" | "callee" | "peer" | "name" => {
                     *text = self.characters(text);
                 }
                 _ => {}

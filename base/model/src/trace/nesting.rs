@@ -89,6 +89,7 @@ impl Call {
             outcome: self.outcome,
             fault: self.fault,
             gap: self.gap,
+            unreadable: self.unreadable.clone(),
             scope: self.scope.as_ref().map(|scope| Box::new(scope.without_calls())),
         }
     }
@@ -235,6 +236,7 @@ mod tests {
             outcome: Outcome::Replied { status: 0 },
             fault: None,
             gap: false,
+            unreadable: None,
             scope: Some(Box::new(scope)),
         }
     }

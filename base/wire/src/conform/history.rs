@@ -2,7 +2,7 @@
 
 use super::{bytes, error, id, list, number, parse_id, text};
 use crate::bytes::{hex, unhex};
-use crate::history::{self, CallEnded, EventKind, Segment};
+use crate::history::{self, CallEnded, Counted, EventKind, Segment};
 use crate::piece::Joiner;
 use crate::{call_id, otlp, span, tree, truncate};
 use serde_json::{Value, json};
@@ -18,6 +18,20 @@ pub(super) fn cut(input: &Value) -> Result<Value, String> {
     let limit = number(input, "limit")? as usize;
     let cut = truncate::truncate(&bytes(input, "history")?, limit).map_err(|e| e.to_string())?;
     Ok(json!({"history": cut.map(|b| hex(&b))}))
+}
+
+/// `parts`: bytes in hex, and how often they are repeated.
+pub(super) fn counted(input: &Value) -> Result<Value, String> {
+    let parts: Vec<(String, usize)> = serde_json::from_value(input["parts"].clone()).map_err(|e| e.to_string())?;
+    let mut bytes = Vec::new();
+    for (part, times) in parts {
+        bytes.extend(unhex(&part).ok_or("a part is not hex")?.repeat(times));
+    }
+    Ok(json!({"result": match history::read_counted(&bytes) {
+        Counted::Segment(_) => "counted",
+        Counted::Unreadable => "unreadable",
+        Counted::TooLarge => "too_large",
+    }}))
 }
 
 pub(super) fn join(input: &Value) -> Result<Value, String> {

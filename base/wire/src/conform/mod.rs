@@ -19,6 +19,7 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
         "hook" => hook::call(input),
         "history" => history::read(input),
         "truncate" => history::cut(input),
+        "counted" => history::counted(input),
         "join" => history::join(input),
         "otlp" => history::spans(input),
         "field" => {
@@ -46,6 +47,10 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
             Ok(json!({"names": names.collect::<Result<Vec<String>, String>>()?}))
         }
         "carrier" => http::reply_carrier(input),
+        "last_value" => {
+            let lines: Vec<String> = serde_json::from_value(input["lines"].clone()).map_err(|e| e.to_string())?;
+            Ok(json!({"value": carrier::last_value(lines.iter().map(String::as_str))}))
+        }
         "bridge_out" => http::bridge_out(input),
         "bridge_in" => http::bridge_in(input),
         "traceparent" => http::traceparents(input),

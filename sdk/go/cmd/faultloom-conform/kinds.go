@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ var kinds = map[string]func(json.RawMessage) (object, error){
 	"field": decoded(field), "cut_field": decoded(cutField), "tail": decoded(tail), "cut_tail": decoded(cutTail), "takes_field": decoded(takesField),
 	"match": decoded(match), "name": decoded(normalizeNames), "carrier": decoded(carrier), "call_id": decoded(callID), "corrupt": decoded(corrupt),
 	"join": decoded(join), "bridge_out": decoded(bridgeOut), "bridge_in": decoded(bridgeIn), "traceparent": decoded(traceparents), "otlp": decoded(otlpSpans), "hook": decoded(hook),
+	"last_value": decoded(lastValue), "counted": decoded(counted),
 }
 
 func decoded[T any](f func(T) (object, error)) func(json.RawMessage) (object, error) {
@@ -68,7 +70,9 @@ func acceptEnvelopes(in struct {
 	Now      int64
 	Attempts []struct {
 		Carrier, Value string
-		Call           string // baggage: the parent of traceparent
+		Values         []string // of several lines, in place of Value
+		Field          hexBytes // gRPC: the envelope in the message
+		Call           string   // baggage: the parent of traceparent
 		Attempt        uint64
 	}
 }) (object, error) {
@@ -80,9 +84,12 @@ func acceptEnvelopes(in struct {
 	results := []any{}
 	for _, a := range in.Attempts {
 		env := new(wire.Envelope)
+		if a.Values == nil {
+			a.Values = []string{a.Value}
+		}
 		switch a.Carrier {
 		case "http":
-			_, err = receiver.AcceptHeader(env, a.Value, in.Now)
+			_, err = receiver.AcceptHeader(env, wire.LastValue(a.Values), in.Now)
 		case "baggage":
 			call, bad := strconv.ParseUint(a.Call, 16, 64)
 			if bad != nil {
@@ -90,9 +97,12 @@ func acceptEnvelopes(in struct {
 			}
 			_, err = receiver.AcceptBridged(env, a.Value, in.Now, a.Attempt, call)
 		default:
-			raw, bad := hex.DecodeString(a.Value)
+			raw, bad := hex.DecodeString(a.Values[len(a.Values)-1])
 			if bad != nil {
 				return nil, bad
+			}
+			if a.Field != nil {
+				raw = a.Field
 			}
 			_, err = receiver.Accept(env, string(raw), in.Now, a.Attempt)
 		}
@@ -303,6 +313,34 @@ func join(in struct {
 	}
 	history := j.History(call)
 	return object{"history": hexOrNull(history), "complete": history != nil && j.IsComplete()}, nil
+}
+
+func counted(in struct{ Parts [][2]any }) (object, error) {
+	var b []byte
+	for _, part := range in.Parts {
+		text, _ := part[0].(string)
+		times, _ := part[1].(float64)
+		raw, err := hex.DecodeString(text)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, bytes.Repeat(raw, int(times))...)
+	}
+	segment, tooLarge := wire.DecodeCounted(b)
+	switch {
+	case tooLarge:
+		return object{"result": "too_large"}, nil
+	case segment == nil:
+		return object{"result": "unreadable"}, nil
+	}
+	return object{"result": "counted"}, nil
+}
+
+func lastValue(in struct{ Lines []string }) (object, error) {
+	if len(in.Lines) == 0 {
+		return object{"value": nil}, nil
+	}
+	return object{"value": wire.LastValue(in.Lines)}, nil
 }
 
 func corrupt(in carrierInput) (object, error) {

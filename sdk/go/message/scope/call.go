@@ -1,6 +1,11 @@
 package scope
 
-import "faultloom.dev/go/message/wire"
+import (
+	"strings"
+	"unicode/utf8"
+
+	"faultloom.dev/go/message/wire"
+)
 
 // Call is a call that is about to be made.
 type Call struct {
@@ -43,7 +48,7 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	if call.HTTP {
 		recordedName = wire.NormalizeHTTPName(recordedName)
 	}
-	if recordedName == "" || call.Peer == "" || len(recordedName) > wire.MaxNameBytes || len(call.Peer) > wire.MaxNameBytes {
+	if !isValidName(recordedName) || !isValidName(call.Peer) {
 		recordedName, call.Peer = validName(recordedName), validName(call.Peer)
 	}
 	s.mu.Lock()
@@ -80,12 +85,16 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	return c, true
 }
 
-// validName makes a name one that the format allows: 1 to 200 bytes.
+func isValidName(s string) bool {
+	return s != "" && len(s) <= wire.MaxNameBytes && utf8.ValidString(s)
+}
+
+// validName makes a name one that the format allows: 1 to 200 bytes of UTF-8.
 func validName(s string) string {
 	if s == "" {
 		return "unknown"
 	}
-	return wire.TruncateString(s, wire.MaxNameBytes)
+	return wire.TruncateString(strings.ToValidUTF8(s, "?"), wire.MaxNameBytes)
 }
 
 // RecordReply records that the reply of a call arrived. A history counts once per call, and only if it answers this
@@ -165,9 +174,14 @@ func (s *Scope) endCallLocked(kind byte, at uint64, number uint64, end CallEnd) 
 		if kind == wire.RecvResponse {
 			s.evidence.countPrerequisites(false, s.process.Service, call.peer, call.name)
 		}
-		if child != nil {
-			// a child that cannot be decoded is still embedded: an unreadable history is better evidence than a gap
-			if segment, err := wire.DecodeSegment(child); err == nil {
+		if child != nil && s.evidence.hasConditions {
+			// A child that cannot be read is embedded all the same: the tool reports what is wrong with it. One with too
+			// many events is not, since the plan's conditions do not cover it.
+			segment, tooLarge := wire.DecodeCounted(child)
+			switch {
+			case tooLarge:
+				child = nil
+			case segment != nil:
 				s.evidence.addHistory(segment)
 			}
 		}

@@ -9,6 +9,8 @@ type evidence struct {
 	plan       []wire.Fault
 	counters   []counters
 	hopScratch []uint64 // reused by hopCounters
+	// hasConditions is whether any fault depends on what was counted, so that histories must be read
+	hasConditions bool
 }
 
 type counters struct {
@@ -34,6 +36,7 @@ func newEvidence(plan []wire.Fault, hop []uint64) *evidence {
 		if plan[i].MaxFires != 0 {
 			c.fired = next()
 		}
+		e.hasConditions = e.hasConditions || plan[i].Nth != 0 || plan[i].MaxFires != 0 || len(plan[i].After) > 0
 		c.after = make([]uint64, len(plan[i].After))
 		for j := range c.after {
 			c.after[j] = next()

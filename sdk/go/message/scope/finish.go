@@ -1,6 +1,8 @@
 package scope
 
 import (
+	"strings"
+
 	"faultloom.dev/go/message/entry"
 	"faultloom.dev/go/message/wire"
 )
@@ -98,7 +100,7 @@ func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 		dt = at - s.lastUS
 	}
 	s.recording.events = wire.AppendVarint(wire.AppendVarint(append(s.recording.events, wire.SendResponse), dt), status)
-	*name = wire.TruncateString(*name, wire.MaxNameBytes)
+	*name = wire.TruncateString(strings.ToValidUTF8(*name, "?"), wire.MaxNameBytes)
 	return wire.HistoryHeadBytes + 1 + 1 + len(s.process.Service) + wire.VarintLength(uint64(len(*name))) + len(*name) +
 		wire.VarintLength(s.startUS) + len(s.recording.events)
 }

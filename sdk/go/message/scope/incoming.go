@@ -9,7 +9,8 @@ import (
 
 // IncomingRequest is what a request carries for the SDK.
 type IncomingRequest struct {
-	Envelope    string // raw bytes (gRPC) or the text of the header (HTTP); empty: none
+	Envelope    string // raw bytes (gRPC) or the text of the header (HTTP)
+	HasEnvelope bool   // the request carries Envelope, which may be empty; then it is refused
 	HTTP        bool   // Envelope is the text of a header
 	Attempt     uint64 // grpc-previous-rpc-attempts, or 0
 	Traceparent string
@@ -32,9 +33,9 @@ func (p *Process) acceptEnvelope(s *Scope, r IncomingRequest) (ok bool) {
 	var err error
 	now := s.start.Unix()
 	switch {
-	case r.Envelope != "" && r.HTTP:
+	case r.HasEnvelope && r.HTTP:
 		ok, err = p.Receiver.AcceptHeader(&s.env, r.Envelope, now)
-	case r.Envelope != "":
+	case r.HasEnvelope:
 		ok, err = p.Receiver.Accept(&s.env, r.Envelope, now, r.Attempt)
 	default:
 		text, call, found := wire.ExtractBridge(r.Traceparent, r.Baggage)

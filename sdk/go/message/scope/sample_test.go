@@ -19,7 +19,7 @@ func TestASampledRequestGetsANewEnvelope(t *testing.T) {
 		t.Fatal("not sampled")
 	}
 	c, ok := s.BeginCall(1, Call{Peer: "back", Name: "/x"})
-	if !ok || !p.OpenScope(&next, IncomingRequest{Envelope: c.Envelope}) {
+	if !ok || !p.OpenScope(&next, IncomingRequest{Envelope: c.Envelope, HasEnvelope: true}) {
 		t.Fatal("its envelope is refused")
 	}
 	e := next.Envelope()
@@ -33,7 +33,7 @@ func TestASampledRequestGetsANewEnvelope(t *testing.T) {
 	forged := []byte(c.Envelope)
 	forged[5] ^= 1
 	var s2 Scope
-	if !p.OpenScope(&s2, IncomingRequest{Envelope: string(forged)}) || s2.ReturnsHistory() || s2.env.Trace == s.env.Trace {
+	if !p.OpenScope(&s2, IncomingRequest{Envelope: string(forged), HasEnvelope: true}) || s2.ReturnsHistory() || s2.env.Trace == s.env.Trace {
 		t.Error("not sampled")
 	}
 }

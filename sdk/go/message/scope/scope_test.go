@@ -111,6 +111,18 @@ func TestHistoryStaysReadable(t *testing.T) {
 	}
 }
 
+func TestNamesThatAreNotUTF8AreReplaced(t *testing.T) {
+	s := begin(t)
+	s.BeginCall(1, Call{Name: "/a.B/\xff", Peer: "\xc3host:1"})
+	h, err := wire.DecodeHistory(s.Finish(2, 0, "GET /\xfe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := h.Segment.Events[0]; e.Name != "/a.B/?" || e.Peer != "?host:1" || h.Segment.Name != "GET /?" {
+		t.Errorf("%+v", h.Segment)
+	}
+}
+
 func TestWaitsEndWithTheContext(t *testing.T) {
 	s := begin(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -133,6 +133,22 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
+// A forged envelope costs as much as a valid one: its signature must be computed.
+func BenchmarkAcceptForged(b *testing.B) {
+	s, _ := ParseSettings("environment demo\nkey trace t1 " + secret)
+	part, _ := wire.AppendSignedPart(nil, &wire.Signed{History: true, Expires: 1060, KeyID: "t1", Environment: "demo"})
+	forged := s.Key("t1").Sign(nil, part)
+	forged[len(forged)-1] ^= 1
+	raw, _ := wire.AssembleEnvelope(string(forged), 1, 1, 4<<20, nil)
+	r := NewReceiver(s)
+	b.ReportAllocs()
+	for i := 0; i < b.N; i++ {
+		if _, err := r.Accept(new(wire.Envelope), raw, 1000, 0); err != wire.BadSignature {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkAccept(b *testing.B) {
 	s, _ := ParseSettings("environment demo\nkey trace t1 " + secret)
 	part, _ := wire.AppendSignedPart(nil, &wire.Signed{History: true, Expires: 1060, KeyID: "t1", Environment: "demo"})

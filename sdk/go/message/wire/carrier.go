@@ -74,14 +74,42 @@ func AppendTail(body, history []byte) []byte {
 // TailLength returns how many bytes AppendTail adds.
 func TailLength(history int) int { return history + suffixBytes }
 
-// CutTail splits b before the tail. history is nil if there is no tail. Both results alias b.
+// CutTail splits b before the tail. history is nil if there is no tail: what does not begin like a history is part of
+// the body, whatever its end looks like. Both results alias b.
 func CutTail(b []byte) (body, history []byte) {
 	n := trailingLength(b)
 	if n < 0 || n > len(b)-suffixBytes {
 		return b, nil
 	}
 	at := len(b) - suffixBytes - n
-	return b[:at], b[at : len(b)-suffixBytes]
+	if history = b[at : len(b)-suffixBytes]; !canBeginTail(history) {
+		return b, nil
+	}
+	return b[:at], history
+}
+
+// canBeginTail reports whether these bytes can be the history in a tail: small enough, version 1, a call id, and a
+// segment that can be read up to its events. Readers search for the start of a tail by its first bytes, so flags that
+// HTTP does not use and control characters in the service are excluded.
+func canBeginTail(b []byte) bool {
+	_, segment, err := SplitHistory(b)
+	if err != nil || len(segment) == 0 || segment[0]&SegmentTakesField != 0 {
+		return false
+	}
+	r := reader{rest: string(segment[:min(len(segment), maxPrefixBytes)])}
+	service := decodePrefix(&r).Service
+	return !r.failed && strings.IndexFunc(service, func(c rune) bool { return c < 0x20 || c == 0x7f }) < 0
+}
+
+// LastValue returns the value that counts of a header of ours, from the values of its lines in their order; "" without
+// lines. Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last
+// member counts.
+func LastValue(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	last := lines[len(lines)-1]
+	return strings.Trim(last[strings.LastIndexByte(last, ',')+1:], " \t")
 }
 
 // AllowsTail reports whether an HTTP reply may carry a tail, provided that the handler completes.

@@ -1,12 +1,11 @@
 package wire
 
-import "math"
-
 // Limits when reading a history.
 const (
 	MaxHistoryBytes  = 4 << 20
 	MaxHistoryDepth  = 64
 	MaxHistoryEvents = 100_000
+	MaxCountedEvents = 10_000 // that a scope reads of one reply's history, to count them for its plan
 	MaxServiceBytes  = 64
 	HistoryHeadBytes = 9
 )
@@ -107,10 +106,25 @@ func DecodeHistory(b []byte) (*History, error) {
 	return &History{Call: call, Segment: segment}, nil
 }
 
-// DecodeSegment decodes a segment without the head of a history. Error: Malformed.
+// DecodeSegment decodes a segment without the head of a history. Error: Malformed. A segment nested in it that cannot
+// be read, or with which there would be more than MaxHistoryEvents events, is left out, and its call has a gap.
 func DecodeSegment(b []byte) (*Segment, error) {
-	budget := MaxHistoryEvents
-	return decodeSegment(string(b), 0, &budget)
+	return decodeSegment(string(b), 0, &eventBudget{left: MaxHistoryEvents})
+}
+
+// DecodeCounted is DecodeSegment for a scope that counts the events of a reply's history. It ends after
+// MaxCountedEvents events, and reports that the segment has more.
+func DecodeCounted(b []byte) (s *Segment, tooLarge bool) {
+	budget := eventBudget{left: MaxCountedEvents, endsReading: true}
+	s, _ = decodeSegment(string(b), 0, &budget)
+	return s, budget.exceeded
+}
+
+// eventBudget limits the events of a segment and of all that are nested in it.
+type eventBudget struct {
+	left        int
+	endsReading bool // reading ends where the budget ends; else only the segment that exceeds it is left out
+	exceeded    bool
 }
 
 func decodePrefix(r *reader) Segment {
@@ -139,7 +153,7 @@ func decodeRef(r *reader, table *[]string) string {
 	return s
 }
 
-func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
+func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 	if depth >= MaxHistoryDepth {
 		return nil, Malformed
 	}
@@ -149,9 +163,11 @@ func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
 	var ended []bool // by call number - 1
 	var at uint64
 	for !r.failed && r.rest != "" {
-		if *budget--; *budget < 0 {
+		if budget.left == 0 {
+			budget.exceeded = true
 			return nil, Malformed
 		}
+		budget.left--
 		if n := len(segment.Events); n > 0 && segment.Events[n-1].Kind == SendResponse {
 			return nil, Malformed
 		}
@@ -170,7 +186,7 @@ func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
 			e.Peer = decodeRef(&r, &table)
 			e.HTTP = tag&TagHTTP != 0
 			if tag&TagFault != 0 {
-				e.Fault = r.boundedVarint(math.MaxInt)
+				e.Fault = r.boundedVarint(MaxFaults - 1)
 			}
 		case RecvResponse, CallFailed:
 			e.Call = uint64(r.boundedVarint(len(ended)))
@@ -181,11 +197,18 @@ func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
 			ended[e.Call-1] = true
 			e.Gap = tag&TagGap != 0
 			if tag&TagChild != 0 {
-				child, err := decodeSegment(r.bytes(r.boundedVarint(MaxHistoryBytes)), depth+1, budget)
-				if err != nil {
+				bytes, before := r.bytes(r.boundedVarint(MaxHistoryBytes)), budget.left
+				if r.failed {
+					return nil, Malformed
+				}
+				child, err := decodeSegment(bytes, depth+1, budget)
+				if err != nil && budget.endsReading && budget.exceeded {
 					return nil, err
 				}
-				e.Child = child
+				if err != nil && !budget.endsReading {
+					budget.left = before // events that are left out do not count
+				}
+				e.Child, e.Gap = child, e.Gap || err != nil
 			}
 		case SendResponse:
 			if tag != SendResponse {

@@ -19,7 +19,7 @@ from .wire import bridge, carriers, otlp
 from .wire.call_id import derive_call_id
 from .wire.envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, encode_accepts, encode_header
 from .wire.errors import FaultloomError
-from .wire.history import decode_history, takes_field, truncate_history
+from .wire.history import TooManyEvents, decode_counted, decode_history, takes_field, truncate_history
 from .wire.names import normalize_http_name, raw_http_name
 from .wire.pieces import PieceJoiner
 from .wire.plan import Fault
@@ -54,12 +54,16 @@ def _envelope(given: Dict[str, Any]) -> Dict[str, Any]:
     results: List[Any] = []
     for attempt in given["attempts"]:
         try:
+            values = attempt["values"] if "values" in attempt else [attempt["value"]]
             if attempt["carrier"] == "baggage":
                 accepted = receiver.accept_bridged(_header(attempt["value"]), int(attempt["call"], 16), attempt["attempt"])
             elif attempt["carrier"] == "http":
-                accepted = receiver.accept_header(_header(attempt["value"]), attempt["attempt"])
+                header = carriers.last_value(map(_header, values))
+                assert header is not None
+                accepted = receiver.accept_header(header, attempt["attempt"])
             else:
-                accepted = receiver.accept(bytes.fromhex(attempt["value"]), attempt["attempt"])
+                field = attempt.get("field")  # counts alone, whatever the metadata holds
+                accepted = receiver.accept(bytes.fromhex(values[-1] if field is None else field), attempt["attempt"])
             assert accepted is not None
             results.append(_envelope_json(accepted))
         except FaultloomError as error:
@@ -160,6 +164,16 @@ def _carrier(given: Dict[str, Any]) -> Dict[str, Any]:
     return {"carrier": "tail" if may and given["complete"] and "tail" in given["accept"] else "truncated_header"}
 
 
+def _counted(data: bytes) -> str:
+    try:
+        decode_counted(data)
+        return "counted"
+    except TooManyEvents:
+        return "too_large"
+    except FaultloomError:
+        return "unreadable"
+
+
 def _hook(given: Dict[str, Any]) -> Dict[str, Any]:
     protocol, result = given["protocol"], given["result"]
     fault = None if given["fault"] is None else Fault(given["fault"]["kind"], arg=given["fault"]["arg"])
@@ -221,6 +235,10 @@ def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
         return {"values": [_traceparent(value) for value in given["values"]]}
     if kind == "otlp":
         return _otlp(given)
+    if kind == "counted":
+        return {"result": _counted(b"".join(bytes.fromhex(part) * times for part, times in given["parts"]))}
+    if kind == "last_value":
+        return {"value": carriers.last_value(given["lines"])}
     if kind == "corrupt":
         return {"bytes": carriers.corrupt_body(bytes.fromhex(given["bytes"])).hex()}
     raise ValueError(f"unknown vector kind {kind!r}")

@@ -15,10 +15,11 @@ import {
   cutTail,
   encodeTail,
   HeaderLookup,
+  lastValue,
   MAX_HEADER_BYTES,
 } from '../wire/carrier';
 import { ACCEPT_FIELD, ACCEPT_TAIL, Envelope, HTTP_HEADER } from '../wire/envelope';
-import { Event, readHistory, Segment, takesField } from '../wire/history';
+import { Event, readCounted, readHistory, Segment, takesField } from '../wire/history';
 import { normalizeHttpName, rawHttpName } from '../wire/names';
 import { resourceSpans } from '../wire/otlp';
 import { PieceJoiner } from '../wire/piece';
@@ -110,6 +111,12 @@ const kinds: { [kind: string]: (input: never) => Json } = {
       : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
   },
   corrupt: ({ bytes }: Bytes) => ({ bytes: corruptBody(hex(bytes)).toString('hex') }),
+  counted: ({ parts }: { parts: [string, number][] }) => {
+    const bytes = Buffer.concat(parts.map(([part, times]) => Buffer.from(part.repeat(times), 'hex')));
+    const segment = readCounted(bytes, 0);
+    return { result: segment === 'too large' ? 'too_large' : segment === undefined ? 'unreadable' : 'counted' };
+  },
+  last_value: ({ lines }: { lines: string[] }) => ({ value: lastValue(...lines) ?? null }),
   hook,
 };
 
@@ -120,6 +127,10 @@ function cutJson({ message, history }: CutMessage): Json {
 interface Attempt {
   carrier: 'grpc' | 'http' | 'baggage';
   value: string;
+  /** Of several lines, in place of `value`. */
+  values?: string[];
+  /** The envelope in the message of a gRPC request, which counts alone. */
+  field?: string | null;
   attempt: number;
   call?: string;
 }
@@ -132,13 +143,16 @@ function header(text: string): string {
 /** Envelopes that arrive one after the other. */
 function envelope({ trust, now, attempts }: { trust: string; now: number; attempts: Attempt[] }): Json {
   const receiver = Receiver.fixed(TrustSettings.parse(trust));
-  const results = attempts.map(({ carrier, value, attempt, call }) => {
+  const results = attempts.map(({ carrier, value, values = [value], field, attempt, call }) => {
+    const bridged = carrier === 'baggage' && call !== undefined ? CallId.parse(call) : undefined;
     const accepted =
       carrier === 'grpc'
-        ? receiver.accept(hex(value), now, attempt)
-        : carrier === 'baggage' && call !== undefined
-          ? receiver.acceptBridged(header(value), CallId.parse(call), now, attempt)
-          : receiver.acceptHeader(header(value), now, attempt);
+        ? receiver.accept(hex(field ?? values[values.length - 1]!), now, attempt)
+        : carrier === 'http'
+          ? receiver.acceptHeader(lastValue(...values.map(header))!, now, attempt)
+          : bridged !== undefined
+            ? receiver.acceptBridged(header(value), bridged, now, attempt)
+            : receiver.acceptHeader(header(value), now, attempt);
     return accepted === null || typeof accepted === 'string' ? { error: accepted } : acceptedEnvelope(accepted);
   });
   return { results };

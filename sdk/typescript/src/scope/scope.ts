@@ -21,7 +21,7 @@ import {
   MAX_HISTORY_BYTES,
   MAX_HISTORY_EVENTS,
   maxHeadBytes,
-  readSegment,
+  readCounted,
   RECV_RESPONSE,
   SEND_REQUEST,
   SEND_RESPONSE,
@@ -234,11 +234,14 @@ export class Scope {
       if (kind === RECV_RESPONSE) {
         this.evidence.countPrerequisites(false, this.service.name, call.peer, call.name);
       }
-      if (child !== null) {
-        const segment = readSegment(child, HEAD_BYTES);
-        if (segment !== undefined) {
-          this.evidence.addHistory(segment);
-        } // a malformed history is embedded too, so that decoding the tree reports it instead of a gap
+      // A history that cannot be read is embedded all the same: the tool reports what is wrong with it. One with too
+      // many events is not, since the plan's conditions do not cover it.
+      const segment = child === null ? undefined : readCounted(child, HEAD_BYTES);
+      if (segment === 'too large') {
+        child = null;
+        gap = true;
+      } else if (segment !== undefined) {
+        this.evidence.addHistory(segment);
       }
     }
     if (!call.recorded) {

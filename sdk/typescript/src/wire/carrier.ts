@@ -8,6 +8,7 @@
 
 import { putU32, putVarint, Reader, varintLength } from './bytes';
 import { ACCEPT_TAIL } from './envelope';
+import { canBeginTail } from './history';
 
 /** Limits of a history in bytes, before base64. */
 export const MAX_HEADER_BYTES = 768;
@@ -88,14 +89,27 @@ export function encodeTail(history: Buffer): Buffer {
   return out;
 }
 
-/** Splits off the tail. Without one, `message` is the given buffer itself. */
+/**
+ * Splits off the tail. Without one, `message` is the given buffer itself: what does not begin like a history is part of
+ * the body, whatever its end looks like.
+ */
 export function cutTail(bytes: Buffer): CutMessage {
   const n = endingLength(bytes);
   const start = bytes.length - ENDING_BYTES - n;
-  if (n < 0 || start < 0) {
+  if (n < 0 || start < 0 || !canBeginTail(bytes, start, bytes.length - ENDING_BYTES)) {
     return { message: bytes, history: null };
   }
   return { message: bytes.subarray(0, start), history: bytes.subarray(start, bytes.length - ENDING_BYTES) };
+}
+
+/**
+ * The value that counts of a header of ours, from the values of its lines in their order; undefined without lines.
+ * Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member
+ * counts.
+ */
+export function lastValue(...lines: string[]): string | undefined {
+  const last = lines[lines.length - 1];
+  return last === undefined ? undefined : last.slice(last.lastIndexOf(',') + 1).replace(/^[ \t]+|[ \t]+$/g, '');
 }
 
 /** Looks up a header by its lower-case name; undefined if it is absent. Several values may be returned as a list. */

@@ -12,11 +12,14 @@ import { CallId } from './callid';
 import { VERSION } from './envelope';
 import { ErrorCode, FaultloomError } from './errors';
 import { MAX_NAME_BYTES, MAX_SERVICE_BYTES } from './names';
+import { MAX_FAULTS } from './plan';
 
 /** Limits for decoding, and the number of bytes before the segment. */
 export const MAX_HISTORY_BYTES = 4 << 20;
 export const MAX_HISTORY_DEPTH = 64;
 export const MAX_HISTORY_EVENTS = 100_000;
+/** How many events a scope reads of the history of one reply, to count them for its plan. */
+export const MAX_COUNTED_EVENTS = 10_000;
 export const HEAD_BYTES = 9;
 
 /** The kind of an event: bits 0-2 of its tag. */
@@ -97,6 +100,20 @@ export function takesField(history: Buffer): boolean {
   return history.length > HEAD_BYTES && history[0] === VERSION && (history[HEAD_BYTES]! & TAKES_FIELD) !== 0;
 }
 
+/**
+ * Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read
+ * up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and
+ * control characters in the service are excluded.
+ */
+export function canBeginTail(bytes: Buffer, from: number, end: number): boolean {
+  if (end - from <= HEAD_BYTES || end - from > MAX_HISTORY_BYTES || bytes[from] !== VERSION) {
+    return false;
+  }
+  const r = new Reader(bytes, from + HEAD_BYTES, end);
+  const { service } = readSegmentHead(r);
+  return !r.bad && (bytes[from + HEAD_BYTES]! & TAKES_FIELD) === 0 && !/[\x00-\x1f\x7f]/.test(service);
+}
+
 /** Decodes a history; returns the error code if it is invalid. */
 export function readHistory(bytes: Buffer): History | ErrorCode {
   if (bytes.length === 0 || bytes.length > MAX_HISTORY_BYTES) {
@@ -121,9 +138,30 @@ export function decodeHistory(bytes: Buffer): History {
   return history;
 }
 
-/** Decodes the segment from an offset to the end; undefined if it is malformed. */
-export function readSegment(bytes: Buffer, at: number): Segment | undefined {
-  return decodeSegment(new Reader(bytes, at), 0, { events: MAX_HISTORY_EVENTS });
+/**
+ * Decodes the segment from an offset to the end; undefined if it is malformed. A nested segment that cannot be read, or
+ * with which there would be more than 100,000 events, is left out, and its call has a gap.
+ */
+function readSegment(bytes: Buffer, at: number): Segment | undefined {
+  const budget = { left: MAX_HISTORY_EVENTS, endsReading: false, exceeded: false };
+  return decodeSegment(new Reader(bytes, at), 0, budget);
+}
+
+/**
+ * `readSegment` for a scope that counts the events; `'too large'` if there are more than it reads.
+ */
+export function readCounted(bytes: Buffer, at: number): Segment | undefined | 'too large' {
+  const budget = { left: MAX_COUNTED_EVENTS, endsReading: true, exceeded: false };
+  const segment = decodeSegment(new Reader(bytes, at), 0, budget);
+  return budget.exceeded ? 'too large' : segment;
+}
+
+/** The events that may still be read, of all nested segments together. */
+interface Budget {
+  left: number;
+  /** Reading ends where the budget ends. Otherwise only the segment that exceeds it is left out. */
+  readonly endsReading: boolean;
+  exceeded: boolean;
 }
 
 /** Decodes a segment up to its events. */
@@ -152,7 +190,7 @@ function readReference(r: Reader, table: string[]): string {
   return text;
 }
 
-function decodeSegment(r: Reader, depth: number, budget: { events: number }): Segment | undefined {
+function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | undefined {
   if (depth >= MAX_HISTORY_DEPTH) {
     return undefined;
   }
@@ -162,7 +200,12 @@ function decodeSegment(r: Reader, depth: number, budget: { events: number }): Se
   let atUs: Uint64 = 0;
   let finished = false;
   while (!r.bad && r.left > 0) {
-    if (--budget.events < 0 || finished) {
+    if (budget.left === 0) {
+      budget.exceeded = true;
+      return undefined;
+    }
+    budget.left--;
+    if (finished) {
       return undefined;
     }
     const tag = r.u8();
@@ -176,7 +219,7 @@ function decodeSegment(r: Reader, depth: number, budget: { events: number }): Se
       ended.push(false);
       const name = readReference(r, table);
       const peer = readReference(r, table);
-      const fault = (tag & TAG_FAULT) === 0 ? null : r.varint();
+      const fault = (tag & TAG_FAULT) === 0 ? null : r.count(MAX_FAULTS - 1);
       out.events.push({
         kind: 'SEND_REQUEST',
         atUs,
@@ -194,19 +237,25 @@ function decodeSegment(r: Reader, depth: number, budget: { events: number }): Se
       }
       ended[call - 1] = true;
       let child: Segment | null = null;
+      let gap = (tag & TAG_GAP) !== 0;
       if ((tag & TAG_CHILD) !== 0) {
         const n = r.count(MAX_HISTORY_BYTES);
         if (r.bad || n > r.left) {
           return undefined;
         }
-        const inner = decodeSegment(new Reader(r.bytes, r.at, r.at + n), depth + 1, budget);
-        if (inner === undefined) {
-          return undefined;
+        const before = budget.left;
+        child = decodeSegment(new Reader(r.bytes, r.at, r.at + n), depth + 1, budget) ?? null;
+        if (child === null) {
+          if (budget.endsReading && budget.exceeded) {
+            return undefined;
+          }
+          if (!budget.endsReading) {
+            budget.left = before; // events that are left out do not count
+          }
+          gap = true;
         }
         r.at += n;
-        child = inner;
       }
-      const gap = (tag & TAG_GAP) !== 0;
       out.events.push({
         kind: kind === RECV_RESPONSE ? 'RECV_RESPONSE' : 'CALL_FAILED',
         atUs,

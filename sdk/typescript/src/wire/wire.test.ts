@@ -21,7 +21,7 @@ import {
 } from './carrier';
 import { decodeHeader, encodeHeader, Envelope } from './envelope';
 import { ErrorCode } from './errors';
-import { decodeHistory, HEAD_BYTES, readHistory } from './history';
+import { decodeHistory, HEAD_BYTES, History, readHistory, Segment } from './history';
 import { normalizeHttpName, rawHttpName } from './names';
 import { resourceSpans } from './otlp';
 import { PIECE, PieceJoiner } from './piece';
@@ -263,7 +263,12 @@ test('nesting depth and number of events are limited', () => {
     return Buffer.concat([Buffer.from('010000000000000001', 'hex'), segment]);
   };
   assert.equal(typeof readHistory(nested(63)), 'object');
-  assert.equal(readHistory(nested(64)), 'malformed');
+  let deepest = (readHistory(nested(64)) as History).segment;
+  for (let depth = 1; depth < 64; depth++) {
+    deepest = (deepest.events.at(-1) as { child: Segment }).child;
+  }
+  const { gap, child } = deepest.events.at(-1) as { gap: boolean; child: Segment | null };
+  assert.deepEqual({ gap, child }, { gap: true, child: null });
   const head = Buffer.from('010000000000000001' + '0001730001' + '010000016e000170', 'hex');
   const sends = (n: number): Buffer => Buffer.concat([head, Buffer.alloc(4 * n, Buffer.of(1, 0, 1, 2))]);
   assert.equal(typeof readHistory(sends(99_999)), 'object');
@@ -278,7 +283,8 @@ test('an appended field or tail is split off again', () => {
     assert.equal(field.length, message.length + fieldLength(history.length));
     assert.deepEqual(cutField(field), { message, history });
     assert.equal(mightHaveField(field), true);
-    assert.deepEqual(cutTail(Buffer.concat([message, encodeTail(history)])), { message, history });
+    const tail = Buffer.concat([Buffer.from('0100000000000000010001730001', 'hex'), history]);
+    assert.deepEqual(cutTail(Buffer.concat([message, encodeTail(tail)])), { message, history: tail });
   });
 });
 

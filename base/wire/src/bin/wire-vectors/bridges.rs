@@ -68,6 +68,12 @@ fn out(book: &Book) {
         "a key is the text before the first =, which must come before any ;",
         json!({"baggage": "a;faultloom=1,b=faultloom=2"}),
     );
+    leave("no-key", "a member without = before any ; has no key", json!({"baggage": "faultloom ;=1,faultloom"}));
+    leave(
+        "other-space",
+        "only blanks and tabs are not part of a member",
+        json!({"baggage": "\u{a0}faultloom=1,user=\u{a0}"}),
+    );
     let own = "faultloom=".len() + envelope.len().div_ceil(3) * 4 - [0, 2, 1][envelope.len() % 3];
     let room = 8192 - own - ",user=".len();
     leave("limit", "8192 bytes are allowed", json!({"baggage": format!("user={}", "a".repeat(room))}));

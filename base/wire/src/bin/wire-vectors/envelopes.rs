@@ -53,6 +53,55 @@ pub fn write(book: &Book) {
         attempts(&[&seal(&near, Purpose::Trace), &seal(&far, Purpose::Trace)])
     });
     permissions(book);
+    repeated(book, &plain, &all);
+}
+
+/// Requests that carry more than one envelope.
+fn repeated(book: &Book, plain: &[u8], planned: &[u8]) {
+    let (text, other) = (URL_SAFE_NO_PAD.encode(plain), URL_SAFE_NO_PAD.encode(planned));
+    let write = |name: &str, about: &str, attempts: serde_json::Value| {
+        let input = json!({"trust": TRUST, "now": NOW, "attempts": attempts});
+        book.good(&format!("envelope-{name}"), "envelope", about, input);
+    };
+    let http = |lines: &[String]| json!({"carrier": "http", "values": lines, "attempt": 0});
+    let grpc = |values: &[&[u8]], field: Option<&[u8]>| {
+        let values: Vec<String> = values.iter().map(|value| hex(value)).collect();
+        json!({"carrier": "grpc", "values": values, "field": field.map(hex), "attempt": 0})
+    };
+    let joined = |a: &str, b: &str| format!("{a}, {b}");
+    write(
+        "header-repeated",
+        "of several lines the last counts, also if it is refused, and also if a server has joined them",
+        json!([
+            http(&[other.clone(), text.clone()]),
+            http(&[text.clone(), "AQ".into()]),
+            http(&[joined(&other, &text)]),
+            http(&[joined(&text, "AQ")]),
+            http(&[text.clone(), joined("AQ", &other)]),
+            http(&[text.clone(), String::new()]),
+        ]),
+    );
+    let long = "A".repeat(2732);
+    write(
+        "header-repeated-size",
+        "the limit of the size is that of the value that counts",
+        json!([http(&[long.clone(), text.clone()]), http(&[joined(&long, &text)]), http(&[joined(&text, &long)])]),
+    );
+    write(
+        "metadata-repeated",
+        "of several values the last counts, also if it is refused or empty",
+        json!([grpc(&[planned, plain], None), grpc(&[plain, &[1]], None), grpc(&[plain, &[]], None)]),
+    );
+    write(
+        "field-and-metadata",
+        "a field alone counts, also if it is refused or empty and the metadata is not",
+        json!([
+            grpc(&[planned], Some(plain)),
+            grpc(&[plain], Some(&[2, 0])),
+            grpc(&[plain], Some(&[])),
+            grpc(&[&[2, 0]], Some(plain))
+        ]),
+    );
 }
 
 /// The bits of the permission byte other than history and plan.

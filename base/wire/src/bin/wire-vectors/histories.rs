@@ -91,12 +91,115 @@ pub fn write(book: &Book) {
         "a segment without a service name",
         &[&[1][..], &id.to_be_bytes(), &[0, 0, 0, 0]].concat(),
     );
-    let mut deeper = vec![0u8, 1, b'a', 0, 0];
-    for _ in 0..70 {
-        let mut outer = vec![0u8, 1, b'a', 0, 0, 1, 0, 0, 1, b'x', 1, 2 | 8, 0, 1, 0];
-        wire::bytes::put_varint(&mut outer, deeper.len() as u64);
-        outer.extend_from_slice(&deeper);
-        deeper = outer;
+    bad("history-fault-index", "a plan has at most 64 faults", &frame(&[1 | 8, 0, 0, 1, b'x', 1, 64]));
+    left_out(book, id);
+    counted(book);
+}
+
+/// A segment of service `a` with these events.
+fn segment(events: &[u8]) -> Vec<u8> {
+    [&[0, 1, b'a', 0, 0], events].concat()
+}
+
+/// A call to `x` that ends with this segment.
+fn call_with(number: u8, segment: &[u8]) -> Vec<u8> {
+    let mut events = vec![1, 0, 0, 1, b'x', 1, 2 | 8, 0, number, 0];
+    wire::bytes::put_varint(&mut events, segment.len() as u64);
+    [&events, segment].concat()
+}
+
+/// Nested segments that cannot be read: each is left out, its call has a gap, and the rest stays.
+fn left_out(book: &Book, id: u64) {
+    let between = |unreadable: &[u8]| {
+        let leaf = segment(&[4, 0, 0]);
+        let sibling = segment(&call_with(1, &leaf));
+        let mut events = call_with(1, &sibling);
+        events.extend(call_with(2, unreadable));
+        events.extend(call_with(3, &leaf));
+        events.extend([4, 9, 0]);
+        [&[1][..], &id.to_be_bytes(), &segment(&events)].concat()
+    };
+    for (name, about, unreadable) in [
+        ("name", "a call's name is not UTF-8", segment(&[1, 0, 0, 2, 0xff, 0xfe, 1])),
+        ("peer", "a callee's name is not UTF-8", segment(&[1, 0, 0, 1, b'x', 0, 1, 0xc3])),
+        ("service", "the service is not UTF-8", vec![0, 1, 0xff, 0, 0]),
+        ("cut", "it ends inside an event", segment(&[1, 0, 0, 1])),
+        ("empty", "it has no bytes", Vec::new()),
+        ("kind", "an event of kind 5, after others", segment(&[1, 0, 0, 1, b'x', 1, 5, 0, 0])),
+        ("not-open", "the end of a call that was not sent", segment(&[2, 0, 1, 0])),
+        ("child-length", "a nested history is longer than the rest", segment(&[1, 0, 0, 1, b'x', 1, 10, 0, 1, 0, 99])),
+        ("fault", "a fault beyond the plan", segment(&[1 | 8, 0, 0, 1, b'x', 1, 64])),
+    ] {
+        let input = json!({"bytes": hex(&between(&unreadable))});
+        book.good(&format!("history-left-out-{name}"), "history", about, input);
     }
-    bad("history-too-deep", "seventy levels", &[&[1][..], &id.to_be_bytes(), &deeper].concat());
+    let inner = segment(&call_with(1, &segment(&[1, 0, 0, 1, 0xff, 1])));
+    book.good(
+        "history-left-out-inner",
+        "history",
+        "only the innermost segment that cannot be read is left out",
+        json!({"bytes": hex(&between(&inner))}),
+    );
+    let input = json!({"trace": hex(&TRACE), "has_parent": false, "history": hex(&between(&inner))});
+    book.good("otlp-left-out", "otlp", "a segment that is left out is a gap in spans, too", input);
+    let mut deeper = segment(&[]);
+    for _ in 0..70 {
+        deeper = segment(&call_with(1, &deeper));
+    }
+    let history = [&[1][..], &id.to_be_bytes(), &deeper].concat();
+    let input = json!({"trace": hex(&TRACE), "has_parent": false, "history": hex(&history)});
+    book.good("otlp-too-deep", "otlp", "of seventy levels the first 64 are read", input);
+}
+
+/// How much of a reply's history a scope with a conditional plan reads.
+fn counted(book: &Book) {
+    let (head, first) = (segment(&[]), [1, 0, 0, 1, b'x', 1]);
+    let (send, unreadable) = ([1u8, 0, 1, 1], [1u8, 0, 0, 1, 0xff, 1]);
+    let part = |bytes: &[u8], times: usize| json!([hex(bytes), times]);
+    // a call that ends with a segment of `sends` sends and an event that cannot be read
+    let nested = |sends: usize, last: &[u8]| {
+        let size = head.len() + first.len() + send.len() * (sends - 1) + last.len();
+        let mut before = vec![1, 0, 0, 1, b'x', 1, 2 | 8, 0, 1, 0];
+        wire::bytes::put_varint(&mut before, size as u64);
+        [part(&before, 1), part(&head, 1), part(&first, 1), part(&send, sends - 1), part(last, 1)]
+    };
+    let flat = |sends: usize| vec![part(&head, 1), part(&first, 1), part(&send, sends - 1)];
+    let within = |sends: usize, last: &[u8], after: usize| {
+        let mut parts = vec![part(&head, 1)];
+        parts.extend(nested(sends, last));
+        parts.push(part(&send, after));
+        parts
+    };
+    for (name, about, parts, expected) in [
+        ("most", "10,000 events", flat(10_000), "counted"),
+        ("too-large", "10,001 events", flat(10_001), "too_large"),
+        ("nested", "10,000 events, most of them nested", within(9_000, &[], 998), "counted"),
+        ("nested-too-large", "10,001 events, most of them nested", within(9_000, &[], 999), "too_large"),
+        ("too-large-inside", "10,000 nested events, and two outside", within(10_000, &[], 0), "too_large"),
+        (
+            "left-out",
+            "events of a segment that is left out were read: they count",
+            within(8_999, &unreadable, 998),
+            "counted",
+        ),
+        ("left-out-too-large", "one more", within(8_999, &unreadable, 999), "too_large"),
+        ("unreadable", "an event that cannot be read", vec![part(&head, 1), part(&unreadable, 1)], "unreadable"),
+        (
+            "unreadable-last",
+            "an event that cannot be read, after 9,999",
+            [flat(9_999), vec![part(&unreadable, 1)]].concat(),
+            "unreadable",
+        ),
+        (
+            "unreadable-beyond",
+            "an event that cannot be read, after 10,000: it is not reached",
+            [flat(10_000), vec![part(&unreadable, 1)]].concat(),
+            "too_large",
+        ),
+    ] {
+        let input = json!({"parts": parts});
+        let got = wire::conform::result("counted", &input).expect("documented shape");
+        assert_eq!(got["result"], expected, "{name}");
+        book.good(&format!("counted-{name}"), "counted", about, input);
+    }
 }

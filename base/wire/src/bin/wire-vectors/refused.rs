@@ -40,6 +40,14 @@ pub fn write(book: &Book) {
     bad("empty", "no bytes at all", &[]);
     bad("foreign", "bytes of another program in our header", b"\x0a\x10some other tool\x12\x04abcd");
     bad("truncated", "the last byte of the hop part is missing", &plain[..plain.len() - 1]);
+    let hop = plain.len() - 8 - 1 - 4;
+    for (name, about, bytes) in [
+        ("hop-missing", "no hop part", 0),
+        ("hop-half-call-id", "half a call id in the hop part", 4),
+        ("hop-call-id-only", "a call id alone in the hop part", 8),
+    ] {
+        bad(name, about, &plain[..hop + bytes]);
+    }
     bad("truncated-signature", "ends inside the signature", &plain[..plain.len() - 18]);
     bad("trailing", "an extra byte after the hop part", &[plain, &[0]].concat());
     bad(

@@ -2,6 +2,7 @@
 
 use crate::book::*;
 use crate::steps::*;
+use model::{Fault, FaultKind};
 
 pub fn write(book: &Book) {
     let id = |n| wire::call_id::derive(ROOT, n);
@@ -49,6 +50,7 @@ pub fn write(book: &Book) {
             ],
         )
     });
+    unreadable(book, id(1));
     book.good("scope-empty-authority", "scope", "a call to an empty authority or name is recorded as unknown", {
         scope_input(
             TRUST,
@@ -62,4 +64,28 @@ pub fn write(book: &Book) {
             ],
         )
     });
+}
+
+/// A reply whose history cannot be read, with a plan that counts it.
+fn unreadable(book: &Book, call: u64) {
+    let plan = || vec![Fault::new(FaultKind::Unavailable, select("cart", "")).after(select("", "Convert"), 2)];
+    let convert = child(call, "currency", "", &[("bank", CONVERT, 0), ("bank", CONVERT, 0)]);
+    let input = |history: &[u8]| {
+        scope_input(
+            TRUST,
+            Some(plan()),
+            vec![
+                send(10, "grpc", CURRENCY, CONVERT),
+                ended(20, "reply", 1, 0, Some(history), false),
+                send(30, "grpc", "cart", "/shop.Cart/GetCart"),
+                respond(40, 200, ""),
+            ],
+        )
+    };
+    book.good("scope-readable-history", "scope", "three calls completed: the fault fires", input(&convert));
+    let at = convert.windows(4).position(|bytes| bytes == b"bank").expect("the callee's name");
+    let mut changed = convert;
+    changed[at] = 0xff;
+    let about = "a history that cannot be read is embedded and counts nothing: the fault does not fire";
+    book.good("scope-unreadable-history", "scope", about, input(&changed));
 }

@@ -172,25 +172,25 @@ func endsWithField(data mem.BufferSlice) bool {
 	return content != nil
 }
 
-// removeEnvelope removes the envelope from a request's message and returns it, or "". The protobuf library keeps
-// unknown fields unchanged and in order, and the envelope is the last of them.
-func removeEnvelope(req any) string {
+// removeEnvelope removes the envelope from a request's message and returns it. The protobuf library keeps unknown
+// fields unchanged and in order, and the envelope is the last of them.
+func removeEnvelope(req any) (envelope string, found bool) {
 	if pendingFields.Load() == 0 {
-		return ""
+		return "", false
 	}
 	m, ok := req.(proto.Message)
 	if !ok {
-		return ""
+		return "", false
 	}
 	r := m.ProtoReflect()
 	unknown := r.GetUnknown()
 	if len(unknown) == 0 {
-		return ""
+		return "", false
 	}
-	rest, envelope := wire.CutField(unknown)
-	if envelope == nil {
-		return ""
+	rest, content := wire.CutField(unknown)
+	if content == nil {
+		return "", false
 	}
 	r.SetUnknown(rest[:len(rest):len(rest)]) // an append to the unknown fields must not overwrite the envelope
-	return unsafe.String(unsafe.SliceData(envelope), len(envelope))
+	return unsafe.String(unsafe.SliceData(content), len(content)), true
 }

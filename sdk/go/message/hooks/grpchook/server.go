@@ -36,11 +36,11 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 // openUnaryScope begins the scope of the call that ctx answers, or returns nil if the call is not traced.
 func openUnaryScope(ctx context.Context, p *scope.Process, req any) *serverCall {
 	md := incomingMetadata(ctx)
-	field := removeEnvelope(req)
-	if candidate, sampled := mayHaveScope(p, md, field); candidate {
+	field, hasField := removeEnvelope(req)
+	if candidate, sampled := mayHaveScope(p, md, hasField); candidate {
 		call := new(serverCall)
-		if openScope(ctx, p, &call.scope, md, field, sampled) {
-			if field != "" && serverLimits(ctx).receive > 0 { // our codec has counted the field
+		if openScope(ctx, p, &call.scope, md, field, hasField, sampled) {
+			if hasField && serverLimits(ctx).receive > 0 { // our codec has counted the field
 				pendingFields.Add(-1)
 			}
 			_, call.isProto = req.(proto.Message)
@@ -51,10 +51,10 @@ func openUnaryScope(ctx context.Context, p *scope.Process, req any) *serverCall 
 	return nil
 }
 
-// mayHaveScope reports whether a request with this metadata, and with this envelope in a field, may get a scope, and
-// whether the reason is that it was sampled.
-func mayHaveScope(p *scope.Process, md metadata.MD, field string) (candidate, sampled bool) {
-	if field != "" || len(md[wire.GRPCKey]) > 0 || wire.MayContainBridge(md[wire.BaggageKey]) {
+// mayHaveScope reports whether a request with this metadata, and with or without an envelope in a field, may get a
+// scope, and whether the reason is that it was sampled.
+func mayHaveScope(p *scope.Process, md metadata.MD, hasField bool) (candidate, sampled bool) {
+	if hasField || len(md[wire.GRPCKey]) > 0 || wire.MayContainBridge(md[wire.BaggageKey]) {
 		return true, false
 	}
 	sampled = p.Sampler.Sample()
@@ -63,22 +63,23 @@ func mayHaveScope(p *scope.Process, md metadata.MD, field string) (candidate, sa
 
 // openScope begins the scope of a call in s, with the envelope in the field, if there is one, else with that in the
 // metadata. It returns false if the call is not traced.
-func openScope(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, field string, sampled bool) bool {
-	r := scope.IncomingRequest{Sampled: sampled, Envelope: field}
+func openScope(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, field string, hasField, sampled bool) bool {
+	r := scope.IncomingRequest{Sampled: sampled, Envelope: field, HasEnvelope: hasField}
 	switch values := md[wire.GRPCKey]; {
-	case field != "": // the envelope in the metadata, if any, is an older one that the client forwarded
+	case hasField: // the envelope in the metadata, if any, is an older one that the client forwarded
 	case len(values) > 0:
-		r.Envelope = values[len(values)-1] // a proxy forwards its own envelope before the one that its client hook adds
+		// a proxy forwards its own envelope before the one that its client hook adds
+		r.Envelope, r.HasEnvelope = values[len(values)-1], true
 	case scope.Current(ctx) != nil:
 		return false // another hook has opened the scope
 	}
-	if r.Envelope == "" || wire.CarriesPlan(r.Envelope) { // the replay check, which needs it, is for plans only
+	if !r.HasEnvelope || wire.CarriesPlan(r.Envelope) { // the replay check, which needs it, is for plans only
 		r.Attempt = attemptNumber(md)
 	}
 	if values := md[wire.TraceparentKey]; len(values) > 0 {
 		r.Traceparent = values[0]
 	}
-	if r.Envelope == "" {
+	if !r.HasEnvelope {
 		r.Baggage = strings.Join(md[wire.BaggageKey], ",")
 	}
 	return p.OpenScope(s, r)

@@ -16,12 +16,12 @@ func streamServer(process func() *scope.Process) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx := ss.Context()
 		p, md := process(), incomingMetadata(ctx)
-		candidate, sampled := mayHaveScope(p, md, "")
+		candidate, sampled := mayHaveScope(p, md, false)
 		if !candidate {
 			return handler(srv, ss)
 		}
 		s := new(scope.Scope)
-		if !openScope(ctx, p, s, md, "", sampled) {
+		if !openScope(ctx, p, s, md, "", false, sampled) {
 			return handler(srv, ss)
 		}
 		stream := &serverStream{ServerStream: ss, scoped: scope.Context{Context: ctx, Scope: s}, pieces: scope.PieceWriter{Scope: s}}

@@ -84,13 +84,17 @@ func (t *tailReader) Read(p []byte) (int, error) {
 
 // fill reads once and decides how much of the buffer is body.
 func (t *tailReader) fill() {
-	if t.start > 0 {
-		t.buf = t.buf[:copy(t.buf, t.buf[t.start:])]
+	if cap(t.buf)-len(t.buf) < readChunk {
+		// at least as many bytes become free as are moved, so that a body in which a tail seems to begin everywhere is
+		// not moved once per read
+		pending := t.buf[t.start:]
+		if size := 2*len(pending) + readChunk; size > cap(t.buf) {
+			t.buf = append(make([]byte, 0, size), pending...)
+		} else {
+			t.buf = t.buf[:copy(t.buf, pending)]
+		}
 		t.safe -= t.start
 		t.start = 0
-	}
-	if cap(t.buf)-len(t.buf) < readChunk {
-		t.buf = append(make([]byte, 0, 2*cap(t.buf)+readChunk), t.buf...)
 	}
 	n, err := t.body.Read(t.buf[len(t.buf):cap(t.buf)])
 	t.buf = t.buf[:len(t.buf)+n]
@@ -181,9 +185,9 @@ func (t *tailReader) Close() error {
 		stop := time.AfterFunc(drainTimeout, func() { t.body.Close() })
 		for left := maxDrain; t.err == nil && left > 0 && !t.recorder.recorded.Load(); {
 			t.start = t.safe
-			held := len(t.buf) - t.start
+			pending := len(t.buf) - t.start
 			t.fill()
-			left -= max(1, len(t.buf)-held)
+			left -= max(1, len(t.buf)-t.start-pending)
 		}
 		stop.Stop()
 	}

@@ -225,13 +225,13 @@ func readTail(resp *http.Response, rec *callRecorder) {
 func removeHeaders(resp *http.Response, rec *callRecorder) (tail bool) {
 	h := resp.Header
 	if v := h[wire.HistoryHeader]; len(v) > 0 {
-		if b, err := base64.RawURLEncoding.DecodeString(v[len(v)-1]); err == nil {
+		if b, err := base64.RawURLEncoding.DecodeString(wire.LastValue(v)); err == nil {
 			rec.history = b
 		}
 		delete(h, wire.HistoryHeader)
 	}
 	if v := h[wire.ReplyHeader]; len(v) > 0 {
-		tail = v[0] == "tail" && len(h["Content-Encoding"]) == 0
+		tail = wire.LastValue(v) == "tail" && len(h["Content-Encoding"]) == 0
 		delete(h, wire.ReplyHeader)
 	}
 	if vary := h["Vary"]; len(vary) > 0 {

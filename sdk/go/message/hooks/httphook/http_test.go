@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -435,6 +437,44 @@ func TestTailOfAnotherCall(t *testing.T) {
 			}
 			if e := suite.End(t, r).Events[1]; !e.Gap || e.Child != nil {
 				t.Errorf("%+v", e)
+			}
+		}
+	}
+}
+
+// A proxy may change the end of a body: what does not begin like a history is the program's.
+func TestWrongTailsStayInTheBody(t *testing.T) {
+	history := wire.AppendVarint(wire.AppendPrefix(wire.AppendHead(nil, 42), 0, "other", "", 7), wire.SendResponse)
+	history = append(history, 0, 200, 1)
+	ending := func(content []byte, length int) string {
+		return string(append(binary.BigEndian.AppendUint32(content, uint32(length)), wire.Magic...))
+	}
+	for _, c := range []struct {
+		about, end string
+	}{
+		{"a length that reaches into the body", ending(slices.Clone(history), len(history)+3)},
+		{"a length that leaves a part of the history", ending(slices.Clone(history), len(history)-1)},
+		{"text in place of a history", ending([]byte("hello"), 5)},
+		{"an empty tail", ending(nil, 0)},
+		{"no tail", ""},
+	} {
+		for _, prefetch := range []bool{true, false} {
+			body := strings.Repeat("0123456789", 100) + c.end
+			url := suite.HTTPServer(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Faultloom-Reply", "tail")
+				if prefetch {
+					w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+				}
+				io.WriteString(w, body[:len(body)/2])
+				w.(http.Flusher).Flush()
+				io.WriteString(w, body[len(body)/2:])
+			}))
+			ctx, r := suite.Begin(t, faultloom.Options{})
+			if _, got, err := suite.Get(ctx, suite.HTTPClient(t), url); err != nil || got != body {
+				t.Errorf("%s: %d bytes instead of %d: %v", c.about, len(got), len(body), err)
+			}
+			if e := suite.End(t, r).Events[1]; !e.Gap || e.Child != nil {
+				t.Errorf("%s: %+v", c.about, e)
 			}
 		}
 	}

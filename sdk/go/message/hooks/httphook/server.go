@@ -37,7 +37,7 @@ func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.P
 	}
 	in := scope.IncomingRequest{HTTP: true, Sampled: sampled, Traceparent: r.Header.Get(wire.TraceparentKey)}
 	if len(envelopes) > 0 {
-		in.Envelope = envelopes[len(envelopes)-1]
+		in.Envelope, in.HasEnvelope = wire.LastValue(envelopes), true
 		delete(r.Header, wire.HTTPHeader) // accepted or refused, the program must not forward it
 	} else {
 		in.Baggage = strings.Join(r.Header["Baggage"], ",")

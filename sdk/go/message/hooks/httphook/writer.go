@@ -229,7 +229,7 @@ func (w *replyWriter) finish(name string) {
 	if w.declaredLength >= 0 && w.written != w.declaredLength {
 		panic(http.ErrAbortHandler) // the body is too short, for which net/http closes the connection
 	}
-	if w.tail {
+	if w.tail && history != nil { // without a history there is no tail: the caller's body ends here
 		w.underlying.Write(wire.AppendTail(nil, history))
 	}
 }

@@ -29,6 +29,8 @@ class Evidence:
         """``values``: the counters as received, in the order of the format."""
         self.faults = faults
         self.counters: List[_Counters] = []
+        #: whether any fault depends on what was counted, so that histories must be read
+        self.has_conditions = any(fault.nth or fault.max_fires or fault.after for fault in faults)
         self._matches: Dict[Tuple[Selector, str, str, str], bool] = {}
         it = iter(values)
         for fault in faults:

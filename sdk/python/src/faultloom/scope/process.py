@@ -129,7 +129,7 @@ class Process:
             envelope = None
             self._warn_once(error)
         if other is not None:
-            if envelope is None and other.destination is not None:
+            if envelope is None and other.is_sampled:
                 return other
             other.abandon()
         if envelope is None:
@@ -154,6 +154,7 @@ class Process:
             return None
         scope = Scope(self.service, envelope, self.faults_enabled)
         scope.destination = self.entry.destination(envelope, traceparent)
+        scope.is_sampled = True
         return scope
 
     def _accept(self, accept: Callable[[], Optional[Envelope]]) -> Optional[Scope]:

@@ -26,7 +26,8 @@ from ..wire.envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, encode_heade
 from ..wire.errors import FaultloomError
 from ..wire.history import (
     CALL_FAILED, HEAD_BYTES, HISTORY_BYTES, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TAG_CHILD, TAG_FAULT, TAG_GAP, TAG_HTTP,
-    decode_segment,
+    TooManyEvents,
+    decode_counted,
 )  # fmt: skip
 from ..wire.names import NAME_BYTES, normalize_http_name
 from ..wire.pieces import PieceJoiner, encode_last_piece, encode_piece
@@ -122,6 +123,8 @@ class Scope:
     is_finished = False
     #: takes the finished history instead of the reply
     destination: Optional[Callable[[bytes], None]] = None
+    #: the trace begins here
+    is_sampled = False
     #: the name of the answered call, where no caller names it in the history
     call_name = ""
     #: the context of a server's call, which its hook keeps for the end of the call
@@ -276,8 +279,8 @@ class Scope:
                     gap = size > HISTORY_BYTES - HEAD_BYTES
                     if gap:
                         child = None
-            if self._evidence is not None:
-                self._count_end(self._evidence, kind, call, child)
+            if self._evidence is not None and not self._count_end(self._evidence, kind, call, child):
+                child, gap = None, True
             if child is None:
                 rest = encode_varint(number) + encode_varint(status)
             else:
@@ -292,14 +295,18 @@ class Scope:
             else:
                 self._events.append((kind | TAG_GAP if gap else kind, self._clock(), rest))
 
-    def _count_end(self, evidence: Evidence, kind: int, call: OutgoingCall, child: Optional[bytes]) -> None:
+    def _count_end(self, evidence: Evidence, kind: int, call: OutgoingCall, child: Optional[bytes]) -> bool:
+        """Counts the end of a call. False: its history has too many events to read them all, and is not kept."""
         if kind == RECV_RESPONSE:
             evidence.count_prerequisites(False, self.service, call.peer, call.name)
-        if child is not None:
+        if child is not None and evidence.has_conditions:
             try:
-                evidence.count_segment(decode_segment(child))
+                evidence.count_segment(decode_counted(child))
+            except TooManyEvents:
+                return False
             except FaultloomError:
-                pass
+                pass  # kept all the same: the tool reports what is wrong with it
+        return True
 
     def reply_started(self, number: int, status: int) -> None:
         """A reply whose history comes after its body: recorded as a gap if the scope finishes before that."""

@@ -71,7 +71,7 @@ class Receiver:
         self._source = source
         # caches for what nearly every envelope of a service repeats: the signer, and the end of the hop part
         self._last_signer = _SignedBy(b"", None, "", "", None, None, None)
-        self._last_hop_end: Tuple[bytes, Tuple[int, int, Sequence[int]]] = (b"", (0, 0, ()))
+        self._last_hop_end: Tuple[Optional[bytes], Tuple[int, int, Sequence[int]]] = (None, (0, 0, ()))
         self._admitted: OrderedDict[Tuple[bytes, int, int], int] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -158,6 +158,8 @@ class Receiver:
             if not key.fault:
                 raise FaultloomError("plan_not_permitted")
             plan = decode_plan(s.rest())
+        if size < hop + 8:
+            raise malformed("ends early")
         call = int.from_bytes(data[hop : hop + 8], "big")
         hop_end, decoded = self._last_hop_end
         if plan or hop_end != data[hop + 8 :]:

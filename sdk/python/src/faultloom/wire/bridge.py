@@ -45,13 +45,17 @@ def format_traceparent(trace: bytes, call: int) -> str:
     return f"00-{trace.hex()}-{call:016x}-01"
 
 
+_BLANKS = " \t"
+
+
 def _key_of(member: str) -> str:
-    return member.partition(";")[0].partition("=")[0].strip()
+    key, equals, _ = member.partition(";")[0].partition("=")
+    return key.strip(_BLANKS) if equals else ""
 
 
 def add_to_baggage(baggage: str, envelope: str) -> str:
     """``baggage`` with our member last, or without it if that would be too long. "": no header."""
-    members = (member.strip() for member in baggage.split(","))
+    members = (member.strip(_BLANKS) for member in baggage.split(","))
     kept = [member for member in members if member and _key_of(member) != MEMBER]
     added = ",".join([*kept, f"{MEMBER}={envelope}"])
     return added if len(added.encode("utf-8", "replace")) <= BAGGAGE_BYTES else ",".join(kept)
@@ -66,7 +70,7 @@ def extract_bridge(traceparent: str, baggage: str) -> Optional[BridgedEnvelope]:
     """The envelope in a request's baggage. None: there is none, or no valid ``traceparent`` names its call."""
     for member in baggage.split(","):
         key, equals, value = member.partition(";")[0].partition("=")
-        if equals and key.strip() == MEMBER:
+        if equals and key.strip(_BLANKS) == MEMBER:
             parent = parse_traceparent(traceparent)
-            return None if parent is None else BridgedEnvelope(value.strip(), parent.call)
+            return None if parent is None else BridgedEnvelope(value.strip(_BLANKS), parent.call)
     return None

@@ -9,6 +9,7 @@ import functools
 from typing import Any, Callable, Collection, Iterable, Mapping, Optional, Tuple
 
 from .errors import FaultloomError
+from .history import can_begin_tail
 from .primitives import Reader, encode_varint
 
 GRPC_KEY = "x-faultloom-bin"
@@ -123,12 +124,28 @@ def encode_tail(history: bytes) -> bytes:
 
 
 def cut_tail(data: bytes) -> Tuple[bytes, Optional[bytes]]:
-    """The body without the tail, and the history or None."""
+    """The body without the tail, and the history or None.
+
+    What does not begin like a history is part of the body, whatever its end looks like.
+    """
     length = _length(data)
     at = len(data) - END_BYTES - length
     if length < 0 or at < 0:
         return data, None
-    return data[:at], data[at:-END_BYTES]
+    history = data[at:-END_BYTES]
+    return (data[:at], history) if can_begin_tail(history) else (data, None)
+
+
+def last_value(lines: Iterable[str]) -> Optional[str]:
+    """The value that counts of a header of ours, from the values of its lines in their order. None without lines.
+
+    Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member
+    counts.
+    """
+    last: Optional[str] = None
+    for last in lines:
+        pass
+    return None if last is None else last.rpartition(",")[2].strip(" \t")
 
 
 def allows_tail(method: str, request_headers: Collection[str], status: int, headers: Mapping[str, str]) -> bool:

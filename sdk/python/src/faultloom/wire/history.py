@@ -1,7 +1,7 @@
 """The history of a reply: one segment per scope, nested in the end event of the call that returned it.
 
 Decoding checks everything the format limits (4 MiB, depth 64, 100,000 events) and raises ``malformed`` or
-``unsupported_version``, never anything else.
+``unsupported_version``, never anything else. A nested segment that cannot be read is left out, and its call has a gap.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from .call_id import derive_call_id
 from .errors import FaultloomError, malformed
+from .plan import FAULTS_MAX
 from .primitives import U64, Reader, encode_varint
 
 HISTORY_BYTES = 4 << 20
 DEPTH_MAX = 64
 EVENTS_MAX = 100_000
+#: how many events a scope reads of one reply's history to count them for its plan
+COUNTED_EVENTS_MAX = 10_000
 HEAD_BYTES = 9
 
 SEND_REQUEST, RECV_RESPONSE, CALL_FAILED, SEND_RESPONSE = 1, 2, 3, 4
@@ -111,6 +114,21 @@ def split_history(data: bytes) -> Tuple[int, bytes]:
     return int.from_bytes(data[1:HEAD_BYTES], "big"), data[HEAD_BYTES:]
 
 
+def can_begin_tail(data: bytes) -> bool:
+    """Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read up
+    to its events.
+
+    Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and control characters in the
+    service are excluded.
+    """
+    try:
+        split_history(data)
+        head = read_segment_head(Reader(data, HEAD_BYTES))
+    except FaultloomError:
+        return False
+    return not data[HEAD_BYTES] & TAKES_FIELD and not any(char < " " or char == "\x7f" for char in head.service)
+
+
 def takes_field(data: bytes) -> bool:
     """Whether the service of this history accepts envelopes in a field of the answered method's requests."""
     return len(data) > HEAD_BYTES and data[0] == 1 and bool(data[HEAD_BYTES] & TAKES_FIELD)
@@ -124,7 +142,31 @@ def decode_history(data: bytes) -> History:
 
 def decode_segment(data: bytes) -> Segment:
     """A segment without the head of a history, as scopes embed it."""
-    return _segment(data, 0, len(data), 0, [EVENTS_MAX])
+    return _segment(data, 0, len(data), 0, _Budget(EVENTS_MAX))
+
+
+def decode_counted(data: bytes) -> Segment:
+    """``decode_segment`` for a scope that counts the events. Raises ``TooManyEvents`` beyond 10,000 of them."""
+    return _segment(data, 0, len(data), 0, _Budget(COUNTED_EVENTS_MAX, ends_reading=True))
+
+
+class TooManyEvents(FaultloomError):
+    """A segment, with all that are nested in it, has more events than are read."""
+
+    def __init__(self) -> None:
+        super().__init__("malformed", "too many events")
+
+
+class _Budget:
+    """The events that may still be read, of all nested segments together.
+
+    ``ends_reading``: reading ends where the budget ends. Otherwise only the segment that exceeds it is left out.
+    """
+
+    __slots__ = ("ends_reading", "left")
+
+    def __init__(self, left: int, ends_reading: bool = False) -> None:
+        self.left, self.ends_reading = left, ends_reading
 
 
 def read_segment_head(r: Reader) -> Segment:
@@ -142,7 +184,7 @@ def _reference(r: Reader, table: List[str]) -> str:
     return table[-1]
 
 
-def _segment(data: bytes, start: int, end: int, depth: int, budget: List[int]) -> Segment:
+def _segment(data: bytes, start: int, end: int, depth: int, budget: _Budget) -> Segment:
     if depth >= DEPTH_MAX:
         raise malformed("too deep")
     r = Reader(data, start, end)
@@ -152,9 +194,9 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: List[int]) -
     ended: Set[int] = set()
     sent = at_us = kind = 0
     while r.at < end:
-        budget[0] -= 1
-        if budget[0] < 0:
-            raise malformed("too many events")
+        if not budget.left:
+            raise TooManyEvents
+        budget.left -= 1
         if kind == SEND_RESPONSE:
             raise malformed("events after the answer")
         tag = r.u8()
@@ -165,7 +207,7 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: List[int]) -
         if kind == SEND_REQUEST:
             sent += 1
             name, peer = _reference(r, table), _reference(r, table)
-            fault = r.varint() if tag & TAG_FAULT else None
+            fault = r.count(FAULTS_MAX - 1) if tag & TAG_FAULT else None
             events.append(Event(kind, at_us, sent, name, peer, bool(tag & TAG_HTTP), fault))
         elif kind == RECV_RESPONSE or kind == CALL_FAILED:
             call = r.varint()
@@ -174,18 +216,33 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: List[int]) -
             ended.add(call)
             status = r.varint()
             child: Optional[Segment] = None
+            gap = bool(tag & TAG_GAP)
             if tag & TAG_CHILD:
                 length = r.varint()
                 if length > end - r.at:
                     raise malformed("a child longer than the rest")
-                child = _segment(data, r.at, r.at + length, depth + 1, budget)
+                child = _child(data, r.at, r.at + length, depth + 1, budget)
+                gap |= child is None
                 r.at += length
-            events.append(Event(kind, at_us, call, status=status, gap=bool(tag & TAG_GAP), child=child))
+            events.append(Event(kind, at_us, call, status=status, gap=gap, child=child))
         elif kind == SEND_RESPONSE and not tag & ~7:
             events.append(Event(kind, at_us, status=r.varint()))
         else:
             raise malformed("event kind")
     return segment
+
+
+def _child(data: bytes, start: int, end: int, depth: int, budget: _Budget) -> Optional[Segment]:
+    """A nested segment. None: it is left out."""
+    before = budget.left
+    try:
+        return _segment(data, start, end, depth, budget)
+    except FaultloomError as error:
+        if not budget.ends_reading:
+            budget.left = before  # events that are left out do not count
+        elif isinstance(error, TooManyEvents):
+            raise
+        return None
 
 
 class _Raw(NamedTuple):

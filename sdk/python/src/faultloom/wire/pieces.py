@@ -72,16 +72,13 @@ class PieceJoiner:
             self._open, self.is_complete = False, True
 
     def add_trailer(self, metadata: Optional[Iterable[Any]]) -> None:
-        """Adds the piece in a call's trailers. Pieces of other calls (forwarded by the application) are ignored."""
+        """Adds the piece in a call's trailers. The last value counts: the application may have forwarded earlier ones."""
+        last: Optional[bytes] = None
         for key, value in metadata or ():
             if key == GRPC_KEY and isinstance(value, bytes):
-                read = decode_piece(value)
-                if read is not None and read[1] == self._size and (self._size or read[2][1:HEAD_BYTES] == self._head_id()):
-                    self.add(value)
-                    return
-
-    def _head_id(self) -> bytes:
-        return self._call.to_bytes(8, "big")
+                last = value
+        if last is not None:
+            self.add(last)
 
     @property
     def is_whole(self) -> bool:
@@ -91,7 +88,7 @@ class PieceJoiner:
     def history(self) -> Optional[bytes]:
         """The pieces so far as an ordinary history. None: its head has not come, or it belongs to another call."""
         data = bytearray(b"".join(self._parts))
-        if len(data) <= HEAD_BYTES or data[0] != 1 or data[1:HEAD_BYTES] != self._head_id():
+        if len(data) <= HEAD_BYTES or data[0] != 1 or data[1:HEAD_BYTES] != self._call.to_bytes(8, "big"):
             return None
         try:
             read_segment_head(Reader(bytes(data), HEAD_BYTES))

@@ -347,8 +347,8 @@ export class GrpcCall implements LibraryCall, Listener {
     }
     this.isFinished = true;
     const trailers = takeOwnValues(status.metadata);
-    if (trailers.length > 0) {
-      this.takeHistory(trailers[trailers.length - 1]!);
+    if (trailers.length > 0 && this.history === null) {
+      this.takeHistory(trailers[trailers.length - 1]!); // the last value counts, as for requests
     }
     if (this.call === null) {
       this.report(status);

@@ -1,16 +1,21 @@
 /** The carrier of a history in the headers of an HTTP reply. */
 
+import { lastValue } from '../../wire/carrier';
 import { decodeHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../../wire/envelope';
 import { canDecode } from './body';
 
 /** The headers of a reply, by lower-case name. */
 export interface ReplyHeaders {
+  /** The value of a header, several lines joined by commas. */
   get(name: string): string | undefined;
   remove(name: string): void;
   set(name: string, value: string): void;
 }
 
-/** Where the history is: in `history`, or (`tail`) after a body in the content coding `coding`, or nowhere. */
+/**
+ * Where the history is: (`tail`) after a body in the content coding `coding`, or, if there is none, in `history`, or
+ * nowhere.
+ */
 export interface ReplyCarrier {
   readonly tail: boolean;
   readonly coding: string;
@@ -19,10 +24,15 @@ export interface ReplyCarrier {
 
 const NO_CARRIER: ReplyCarrier = { tail: false, coding: '', history: null };
 
+function ownValue(headers: ReplyHeaders, name: string): string | undefined {
+  const joined = headers.get(name);
+  return joined === undefined ? undefined : lastValue(joined);
+}
+
 /** Reads our headers and removes them, so that an application that forwards the reply does not forward them. */
 export function takeReplyCarrier(headers: ReplyHeaders): ReplyCarrier {
-  const value = headers.get(HISTORY_HEADER);
-  const mark = headers.get(REPLY_HEADER);
+  const value = ownValue(headers, HISTORY_HEADER);
+  const mark = ownValue(headers, REPLY_HEADER);
   if (value === undefined && mark === undefined) {
     return NO_CARRIER;
   }

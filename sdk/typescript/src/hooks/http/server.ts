@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { withScope } from '../../scope/context';
 import type { Process } from '../../scope/process';
+import { lastValue } from '../../wire/carrier';
 import { HTTP_HEADER } from '../../wire/envelope';
 import type { Fn, Loose, Patch } from '../patch';
 import { MessageHeaders } from './message-headers';
@@ -47,8 +48,7 @@ function openReply(process: Process, request: IncomingMessage, response: ServerR
       // removed even if it is refused, so that the application does not forward it
       new MessageHeaders(request).remove(HTTP_HEADER);
     }
-    // the last value counts: a client hook appends its own after one that a proxy forwards
-    const envelope = header === undefined ? undefined : String(header).split(',').pop()!.trim();
+    const envelope = header === undefined ? undefined : lastValue(String(header)); // Node joins the lines of a header
     const scope = process.openScope({
       envelope,
       attempt: 0,

@@ -48,10 +48,9 @@ export class TailSplitter {
   /** The body has ended; returns the rest of it. */
   end(): Buffer {
     const { message, history } = cutTail(this.held);
-    const rest = history !== null && history[0] === VERSION ? message : this.held;
-    this.report(rest === this.held ? null : Buffer.from(history!));
+    this.report(history === null ? null : Buffer.from(history));
     this.held = EMPTY;
-    return rest;
+    return message;
   }
 
   /** The body is incomplete, or the application does not read it. Returns the bytes that were held back. */

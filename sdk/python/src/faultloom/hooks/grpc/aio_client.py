@@ -153,7 +153,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         code = status.number_of(ended.code())
         history = self._faultloom_reply.history
         if history is None:
-            history = status.history_in(ended.trailing_metadata(), call.id)
+            history = status.history_in(ended.trailing_metadata())
         # the library drops the message of a call that did not end with OK: a history then comes from the trailer
         is_reply = code == 0 or status.is_reply(code, history is not None)
         callee = self._faultloom_callee
@@ -174,7 +174,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         code = status.number_of(ended.code())
         history = cut_field(decided.real_message)[1] if code == 0 and decided.real_message is not None else None
         if history is None:
-            history = status.history_in(ended.trailing_metadata(), call.id)
+            history = status.history_in(ended.trailing_metadata())
         is_reply = code == 0 or status.is_reply(code, history is not None)
         self._faultloom_callee.update(call, is_reply, history)
         effect = reply_effect("grpc", call.fault, CallResult(is_reply, code, history is not None))

@@ -195,7 +195,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             raise
         message, history = state.response or _NO_PAIR
         if history is None:
-            history = status.history_in(state.trailing_metadata, call.id)
+            history = status.history_in(state.trailing_metadata)
         if history is None or len(history) <= HEAD_BYTES or history[HEAD_BYTES] & TAKES_FIELD != callee.flag:
             callee.update(call, True, history)
         scope.record_end(RECV_RESPONSE, call.number, 0, history, history is None)
@@ -338,7 +338,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
     def _history(self, of_message: Optional[bytes], trailers: Callable[[], Any], call: int) -> Tuple[Optional[bytes], bool]:
         """The history of an ended call, and whether its trailer carried one: then the callee has replied."""
-        in_trailer = status.history_in(trailers(), call)
+        in_trailer = status.history_in(trailers())
         return (in_trailer if of_message is None else of_message), in_trailer is not None
 
 

@@ -11,8 +11,6 @@ from ...scope.scope import OutgoingCall, Scope
 from ...wire.bridge import BAGGAGE, TRACEPARENT
 from ...wire.carriers import GRPC_KEY, field_length
 from ...wire.envelope import ENVELOPE_BYTES
-from ...wire.errors import FaultloomError
-from ...wire.history import split_history
 from ..faults import DEADLINE, REFUSED, STATUS, FaultEffect
 
 DEFAULT_RECEIVE_LIMIT = 4 << 20
@@ -71,23 +69,13 @@ def is_reply(code: int, has_trailer: bool) -> bool:
     return has_trailer or code not in (1, 4, 14)
 
 
-def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:
-    """The history that a trailer carries for this call.
-
-    Histories of other calls (forwarded by the application) are ignored.
-
-    If none is for this call, the first one is returned: its wrong id leads to a gap.
-    """
-    first: Optional[bytes] = None
+def history_in(metadata: Optional[Iterable[Any]]) -> Optional[bytes]:
+    """The history that a trailer carries. The last value counts: the application may have forwarded earlier ones."""
+    last: Optional[bytes] = None
     for key, value in metadata or ():
         if key == GRPC_KEY and isinstance(value, bytes):
-            first = value if first is None else first
-            try:
-                if split_history(value)[0] == call:
-                    return value
-            except FaultloomError:
-                pass
-    return first
+            last = value
+    return last
 
 
 def outgoing_metadata(metadata: Optional[Iterable[Any]], scope: Scope, call: OutgoingCall) -> Tuple[Any, ...]:

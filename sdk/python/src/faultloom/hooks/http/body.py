@@ -7,12 +7,12 @@ on the bytes before that, and keeps the rest until the end. Used for http.client
 from __future__ import annotations
 
 import zlib
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Iterable, NamedTuple, Optional
 
-from ...wire.carriers import END_BYTES, HISTORY_HEADER, REPLY_HEADER, cut_tail
+from ...wire.carriers import END_BYTES, HISTORY_HEADER, REPLY_HEADER, cut_tail, last_value
 from ...wire.envelope import decode_header
 from ...wire.errors import FaultloomError
-from ...wire.history import HISTORY_BYTES, split_history
+from ...wire.history import HISTORY_BYTES
 
 HOLD_BYTES = HISTORY_BYTES + END_BYTES
 
@@ -32,16 +32,19 @@ def accepts_only_decodable(accept_encoding: str) -> bool:
 
 
 class ReplyHistory(NamedTuple):
-    """The history according to a reply's headers. ``has_tail``: it comes after the body, in ``coding``."""
+    """The history according to a reply's headers. ``has_tail``: one after the body, in ``coding``, takes precedence."""
 
     has_tail: bool
     coding: str
     history: Optional[bytes]
 
 
-def take_reply_history(headers: Any) -> ReplyHistory:
-    """Reads our headers and removes them, so that an application that forwards headers does not forward these."""
-    value, marked = headers.get(HISTORY_HEADER), headers.get(REPLY_HEADER)
+def take_reply_history(headers: Any, lines_of: Callable[[str], Optional[Iterable[str]]]) -> ReplyHistory:
+    """Reads our headers and removes them, so that an application that forwards headers does not forward these.
+
+    ``lines_of``: the values of a header's lines.
+    """
+    value, marked = last_value(lines_of(HISTORY_HEADER) or ()), last_value(lines_of(REPLY_HEADER) or ())
     for name in (HISTORY_HEADER, REPLY_HEADER):
         if name in headers:
             del headers[name]
@@ -136,10 +139,8 @@ class Window:
         at = max(0, len(self._bytes) - HOLD_BYTES)
         end = bytes(memoryview(self._bytes)[at:])
         body, history = cut_tail(end)
-        if history is not None and _is_history(history):
+        if history is not None:
             del self._bytes[at + len(body) :]
-        else:
-            history = None
         self.is_complete = True
         self._end(history)
 
@@ -152,12 +153,3 @@ class Window:
         ended, self._ended = self._ended, None
         if ended is not None:
             ended(history)
-
-
-def _is_history(data: bytes) -> bool:
-    # a body that only resembles one with a tail stays whole
-    try:
-        split_history(data)
-        return True
-    except FaultloomError:
-        return False

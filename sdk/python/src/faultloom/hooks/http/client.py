@@ -191,9 +191,10 @@ def patch(patch: Patch, module: Any) -> None:
     def finish(self: Any, exchange: Exchange, response: Any) -> Any:
         assert exchange.call is not None
         scope, call, outcome, status = exchange.scope, exchange.call, exchange.effect.outcome, response.status
-        found = take_reply_history(response.headers)
+        found = take_reply_history(response.headers, response.headers.get_all)
 
         def ended(history: Optional[bytes]) -> None:
+            history = found.history if history is None else history
             effect = reply_effect("http", call.fault, CallResult(True, status, history is not None))
             record_effect(scope, call.number, effect, history)
 
@@ -203,7 +204,7 @@ def patch(patch: Patch, module: Any) -> None:
                 scope.reply_started(call.number, status)
                 return response
         else:
-            ended(found.history)
+            ended(None)
         if outcome not in CHANGED_REPLIES:
             return response
         try:

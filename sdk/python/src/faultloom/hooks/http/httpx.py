@@ -160,7 +160,7 @@ class Exchange:
     def returns_unchanged(self, response: httpx.Response) -> bool:
         """Records the reply, now or at its tail. False: a fault changes the body, which must be read for that."""
         status = response.status_code
-        found = take_reply_history(response.headers)
+        found = take_reply_history(response.headers, response.headers.get_list)
         changes = self.effect.outcome in CHANGED_REPLIES
         if not found.has_tail:
             self._record_reply(found.history, status)
@@ -168,7 +168,11 @@ class Exchange:
         for name in ("content-length", "transfer-encoding", "content-encoding"):
             if name in response.headers:
                 del response.headers[name]
-        window = Window(decoder_for(found.coding), lambda history: self._record_reply(history, status))
+        
+        def ended(history: Optional[bytes]) -> None:
+            self._record_reply(found.history if history is None else history, status)
+
+        window = Window(decoder_for(found.coding), ended)
         if changes:
             self._body = window
             return False

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 from ...scope.current import CURRENT_SCOPE
 from ...scope.process import IncomingRequest
 from ...scope.scope import Scope
-from ...wire.carriers import HEADER_BYTES, HISTORY_HEADER, REPLY_HEADER, allows_tail, encode_tail
+from ...wire.carriers import HEADER_BYTES, HISTORY_HEADER, REPLY_HEADER, allows_tail, encode_tail, last_value
 from ...wire.envelope import ACCEPT_TAIL, encode_header
 from ...wire.history import HISTORY_BYTES, truncate_history
 from ...wire.names import normalize_http_name, raw_http_name
@@ -57,7 +57,8 @@ def serve(
     process = this_process()
     scope: Optional[Scope] = None
     if ENVIRON_KEY in environ or BAGGAGE_KEY in environ or process.entry.sample_one_in:
-        request = IncomingRequest(environ.get(ENVIRON_KEY), environ.get(TRACEPARENT_KEY, ""), environ.get(BAGGAGE_KEY, ""))
+        own = environ.get(ENVIRON_KEY)  # servers join the lines of a header
+        request = IncomingRequest(None if own is None else last_value((own,)), environ.get(TRACEPARENT_KEY, ""), environ.get(BAGGAGE_KEY, ""))
         scope = process.open_scope(request)
     environ[SERVED_KEY] = scope is not None
     return app(environ, start_response) if scope is None else Reply(app, environ, start_response, scope, route)
@@ -153,7 +154,9 @@ class Reply:
             if end:
                 yield end
         elif self._tail:
-            yield encode_tail(truncate_history(self._finish_scope() or b"", HISTORY_BYTES) or b"")
+            end = tail_of(self._finish_scope())
+            if end:
+                yield end
         else:
             self._finish_scope()  # too late for the reply, but the exporter may take it
 
@@ -228,7 +231,7 @@ class Reply:
             elif self._allows_tail():
                 self._tail = True
                 headers.append((REPLY_HEADER, "tail"))
-                end = encode_tail(truncate_history(history, HISTORY_BYTES) or b"")
+                end = tail_of(history)
             else:
                 truncated = truncate_history(history, HEADER_BYTES)
                 headers.append((REPLY_HEADER, "gap") if truncated is None else (HISTORY_HEADER, encode_header(truncated)))
@@ -243,6 +246,12 @@ class Reply:
         else:
             self._write = self._start(self._status, headers)
         return end
+
+
+def tail_of(history: Optional[bytes]) -> bytes:
+    """The tail with this history; nothing without one: an empty tail would be part of the body."""
+    fitting = truncate_history(history, HISTORY_BYTES) if history else None
+    return encode_tail(fitting) if fitting else b""
 
 
 def _uncacheable(headers: Headers) -> Headers:

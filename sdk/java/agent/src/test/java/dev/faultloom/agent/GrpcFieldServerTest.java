@@ -127,10 +127,15 @@ final class GrpcFieldServerTest {
     void rejectedEnvelopeIsRemovedFromTheMessage() throws Exception {
         byte[] wrong = bytes(Requests.begin());
         wrong[wrong.length / 2] ^= 1;
-        for (byte[] bad : List.of(wrong, new byte[] {9}, new byte[3000])) {
+        for (byte[] bad : List.of(wrong, new byte[] {9}, new byte[3000], new byte[0])) {
             GrpcDriver.Reply reply = toBack.send("Unknown", "hello", null, bad, 0);
             assertEquals("hello 0", reply.text());
             assertNull(reply.segment);
+            // the metadata belongs to another request, whose envelope the client forwarded
+            Envelope forwarded = Requests.begin();
+            reply = toBack.send("Unknown", "hello", bytes(forwarded), bad, forwarded.hop.call);
+            assertEquals("hello 0", reply.text());
+            assertTrue(reply.segment == null && reply.field == null && reply.trailer == null);
         }
     }
 

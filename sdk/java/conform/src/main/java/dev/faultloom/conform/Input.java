@@ -62,6 +62,16 @@ final class Input {
         return out;
     }
 
+    /** A list of pairs of a text and how often it is repeated, joined. */
+    String repeated(String key) {
+        StringBuilder out = new StringBuilder();
+        for (Object element : (List<?>) object.get(key)) {
+            List<?> part = (List<?>) element;
+            out.append(((String) part.get(0)).repeat(((BigInteger) part.get(1)).intValue()));
+        }
+        return out.toString();
+    }
+
     List<Long> numbers(String key) {
         List<Long> out = new ArrayList<>();
         for (Object element : (List<?>) object.get(key)) {

@@ -15,6 +15,7 @@ import dev.faultloom.wire.History;
 import dev.faultloom.wire.Names;
 import dev.faultloom.wire.OtlpRequest;
 import dev.faultloom.wire.PieceJoiner;
+import dev.faultloom.wire.Segment;
 import dev.faultloom.wire.Selector;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.Traceparent;
@@ -56,6 +57,8 @@ final class Kinds {
         ALL.put("traceparent", Kinds::traceparent);
         ALL.put("otlp", Kinds::otlp);
         ALL.put("corrupt", Kinds::corrupt);
+        ALL.put("counted", Kinds::counted);
+        ALL.put("last_value", in -> object("value", in.texts("lines").isEmpty() ? null : Carrier.lastValue(String.join(",", in.texts("lines")))));
     }
 
     private Kinds() {}
@@ -80,13 +83,19 @@ final class Kinds {
 
     private static Envelope accept(Receiver receiver, Input attempt, long now) throws WireError {
         switch (attempt.text("carrier")) {
-            case "grpc":
-                return receiver.accept(attempt.bytes("value"), now, attempt.number("attempt"));
+            case "grpc": // a field counts alone, whatever the metadata holds
+                String last = values(attempt).get(values(attempt).size() - 1);
+                return receiver.accept(Text.decodeHex(attempt.has("field") ? attempt.text("field") : last), now, attempt.number("attempt"));
             case "http":
-                return receiver.acceptHeader(header(attempt.text("value")), now);
+                return receiver.acceptHeader(header(Carrier.lastValue(String.join(",", values(attempt)))), now);
             default:
                 return receiver.acceptBridged(header(attempt.text("value")), attempt.id("call"), now);
         }
+    }
+
+    /** The values of the request's key, in order: one {@code value}, or {@code values}. */
+    private static List<String> values(Input attempt) {
+        return attempt.has("values") ? attempt.texts("values") : List.of(attempt.text("value"));
     }
 
     /** A header value as servers provide it: one character for each byte. */
@@ -140,6 +149,12 @@ final class Kinds {
         Carrier.Choice choice = Carrier.choose((int) in.number("history_bytes"), in.flag("complete"), accept, in.text("method"),
                 in.table("request_headers")::get, (int) in.number("status"), in.table("headers")::get);
         return object("carrier", choice.name().toLowerCase(Locale.ROOT));
+    }
+
+    private static Object counted(Input in) {
+        byte[] b = Text.decodeHex(in.repeated("parts"));
+        Segment.Counted counted = Segment.decodeCounted(b, 0, b.length);
+        return object("result", counted.tooLarge ? "too_large" : counted.segment == null ? "unreadable" : "counted");
     }
 
     private static Object callId(Input in) {

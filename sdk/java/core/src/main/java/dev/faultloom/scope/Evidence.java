@@ -15,10 +15,13 @@ import java.util.List;
 final class Evidence {
     private final List<Fault> plan;
     private final long[] counters;
+    /** Whether any fault depends on what was counted, so that histories must be read. */
+    final boolean hasConditions;
 
     Evidence(List<Fault> plan, long[] hop) {
         this.plan = plan;
         this.counters = Arrays.copyOf(hop, hop.length);
+        this.hasConditions = counters.length > 0;
     }
 
     /** The counters for a hop part. Read-only; the next send or reply changes them. */

@@ -6,9 +6,12 @@ final class ExportTarget {
     final HistorySink sink;
     /** The request carried a {@code traceparent}. */
     final boolean hasParent;
+    /** The trace began at this process. */
+    final boolean isSampled;
 
-    ExportTarget(HistorySink sink, boolean hasParent) {
+    ExportTarget(HistorySink sink, boolean hasParent, boolean isSampled) {
         this.sink = sink;
         this.hasParent = hasParent;
+        this.isSampled = isSampled;
     }
 }

@@ -8,6 +8,7 @@ import dev.faultloom.trust.Signer;
 import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Bridge;
 import dev.faultloom.wire.BridgedEnvelope;
+import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Headers;
 import dev.faultloom.wire.Names;
@@ -86,7 +87,7 @@ public final class Process {
                 case GRPC_METADATA:
                     return request.grpcEnvelope() == null ? openBridged(request) : openGrpc(request);
                 default:
-                    String text = request.get(Envelope.HTTP_HEADER);
+                    String text = Carrier.lastValue(request.get(Envelope.HTTP_HEADER));
                     return text == null ? openBridged(request) : openHttp(text);
             }
         } catch (WireError e) {
@@ -124,7 +125,7 @@ public final class Process {
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
         Envelope accepted = receiver.acceptBridged(bridged.envelope, bridged.call, us / 1_000_000);
-        return accepted == null ? null : new Scope(this, accepted, nanos, us, new ExportTarget(exporter, true));
+        return accepted == null ? null : new Scope(this, accepted, nanos, us, new ExportTarget(exporter, true, false));
     }
 
     /** Begins a trace here if the sampler selects the request and there is a trace key. */
@@ -146,7 +147,7 @@ public final class Process {
         try {
             Envelope signed = new Signer(key, settings.environment)
                     .sign(traceHigh, traceLow, null, null, bridge, call, us / 1_000_000 + SAMPLED_REQUEST_SECONDS);
-            return new Scope(this, signed, nanos, us, new ExportTarget(exporter, parent != null));
+            return new Scope(this, signed, nanos, us, new ExportTarget(exporter, parent != null, true));
         } catch (WireError e) {
             return null; // impossible without a plan
         }

@@ -83,6 +83,11 @@ public final class Scope {
         return envelope.signed.history && exportTarget == null;
     }
 
+    /** Whether the trace began here, because the request was sampled. */
+    public boolean isSampled() {
+        return exportTarget != null && exportTarget.isSampled;
+    }
+
     /** Whether faults may fire now. If not, the segment is marked. */
     private boolean checkFaultsEnabled() {
         if (process.receiver().faultsEnabled()) {
@@ -244,11 +249,16 @@ public final class Scope {
             if (kind == Event.RECV_RESPONSE) {
                 evidence.countPrerequisites(false, process.service(), call.peer, call.name);
             }
-            if (embed) {
-                try {
-                    evidence.addHistory(Segment.decode(b, to - child, to));
-                } catch (WireError e) {
-                    // embedded anyway: an unreadable history is more informative than a gap
+            if (embed && evidence.hasConditions) {
+                // One that cannot be read is embedded all the same: the tool reports what is wrong with it. One with too
+                // many events is not, since the plan's conditions do not cover it.
+                Segment.Counted counted = Segment.decodeCounted(b, to - child, to);
+                if (counted.tooLarge) {
+                    embed = false;
+                    gap = true;
+                    child = 0;
+                } else if (counted.segment != null) {
+                    evidence.addHistory(counted.segment);
                 }
             }
         }

@@ -116,14 +116,40 @@ public final class Carrier {
         return new Cut(start, r.position(), to - FOOTER_BYTES);
     }
 
-    /** Cuts the tail off the end of a body; null: there is none. */
+    /**
+     * Cuts the tail off the end of a body; null: there is none. What does not begin like a history is part of the
+     * body, whatever its end looks like.
+     */
     public static Cut cutTail(byte[] b, int from, int to) {
         long n = lengthInFooter(b, from, to);
         if (n < 0 || n > to - from - FOOTER_BYTES) {
             return null;
         }
         int end = to - FOOTER_BYTES - (int) n;
-        return new Cut(end, end, to - FOOTER_BYTES);
+        return History.canBeginTail(b, end, to - FOOTER_BYTES) ? new Cut(end, end, to - FOOTER_BYTES) : null;
+    }
+
+    /**
+     * The value that counts of a header of ours, from the joined values of its lines; null for null. Lines of the same
+     * name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member counts.
+     */
+    public static String lastValue(String joined) {
+        if (joined == null) {
+            return null;
+        }
+        int from = joined.lastIndexOf(',') + 1;
+        int to = joined.length();
+        while (from < to && isBlank(joined.charAt(from))) {
+            from++;
+        }
+        while (from < to && isBlank(joined.charAt(to - 1))) {
+            to--;
+        }
+        return joined.substring(from, to);
+    }
+
+    private static boolean isBlank(char c) {
+        return c == ' ' || c == '\t';
     }
 
     /** Chooses the carrier of an HTTP reply. {@code complete}: the handler has completed. */

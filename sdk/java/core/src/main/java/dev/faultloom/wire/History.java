@@ -5,6 +5,8 @@ public final class History {
     public static final int MAX_BYTES = 4 << 20;
     public static final int MAX_DEPTH = 64;
     public static final int MAX_EVENTS = 100_000;
+    /** How many events a scope reads of the history of one reply, to count them for its plan. */
+    public static final int MAX_COUNTED_EVENTS = 10_000;
     /** Length of version and call id. */
     public static final int HEAD_BYTES = 9;
 
@@ -43,6 +45,21 @@ public final class History {
             throw WireError.MALFORMED;
         }
         return Bytes.u64(b, from + 1);
+    }
+
+    /**
+     * Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be
+     * read up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use
+     * and control characters in the service are excluded.
+     */
+    static boolean canBeginTail(byte[] b, int from, int to) {
+        if (to - from <= HEAD_BYTES || to - from > MAX_BYTES || b[from] != Envelope.VERSION
+                || (b[from + HEAD_BYTES] & Segment.TAKES_FIELD) != 0) {
+            return false;
+        }
+        Reader r = new Reader(b, from + HEAD_BYTES, to);
+        String service = Segment.readService(r);
+        return !r.hasFailed() && service.chars().noneMatch(c -> c < 0x20 || c == 0x7F);
     }
 
     /** Whether the service of this history accepts envelopes in a field of further requests of the same method. */

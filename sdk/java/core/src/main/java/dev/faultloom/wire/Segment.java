@@ -40,14 +40,80 @@ public final class Segment {
         this.events = events;
     }
 
-    /** Decodes a segment without a history around it. Error: malformed. */
+    /** The events that may still be read, of all nested segments together. */
+    private static final class Budget {
+        int left;
+        /** Reading ends where the budget ends. Otherwise only the segment that exceeds it is left out. */
+        final boolean endsReading;
+        boolean exceeded;
+
+        Budget(int left, boolean endsReading) {
+            this.left = left;
+            this.endsReading = endsReading;
+        }
+    }
+
+    /** What a scope reads of the segment that a reply brought. */
+    public static final class Counted {
+        /** Null: it cannot be read. */
+        public final Segment segment;
+        /** It has more than {@link History#MAX_COUNTED_EVENTS} events. */
+        public final boolean tooLarge;
+
+        private Counted(Segment segment, boolean tooLarge) {
+            this.segment = segment;
+            this.tooLarge = tooLarge;
+        }
+    }
+
+    /**
+     * Decodes a segment without a history around it. Error: malformed. A nested segment that cannot be read, or with
+     * which there would be more than {@link History#MAX_EVENTS} events, is left out, and its call has a gap.
+     */
     public static Segment decode(byte[] b, int from, int to) throws WireError {
-        return decode(b, from, to, 0, new int[] {History.MAX_EVENTS});
+        return decode(b, from, to, 0, new Budget(History.MAX_EVENTS, false));
+    }
+
+    /** {@link #decode} for a scope that counts the events. */
+    public static Counted decodeCounted(byte[] b, int from, int to) {
+        Budget budget = new Budget(History.MAX_COUNTED_EVENTS, true);
+        try {
+            return new Counted(decode(b, from, to, 0, budget), false);
+        } catch (WireError e) {
+            return new Counted(null, budget.exceeded);
+        }
+    }
+
+    /** A nested segment; null: it is left out. */
+    private static Segment decodeChild(byte[] b, int from, int to, int depth, Budget budget) throws WireError {
+        int before = budget.left;
+        try {
+            return decode(b, from, to, depth, budget);
+        } catch (WireError e) {
+            if (budget.endsReading && budget.exceeded) {
+                throw e;
+            }
+            if (!budget.endsReading) {
+                budget.left = before; // events that are left out do not count
+            }
+            return null;
+        }
     }
 
     /** Encodes the start of a segment, up to its events. */
     public static void writePrefix(Writer out, int flags, String service, String name, long startUs) {
         out.u8(flags).string(service).string(name).varint(startUs);
+    }
+
+    /** Skips the start of a segment, up to its events, and returns the service. */
+    static String readService(Reader r) {
+        if (r.u8() > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
+            r.fail();
+        }
+        String service = r.string(1, Names.MAX_SERVICE_BYTES);
+        r.skipString(0, Names.MAX_NAME_BYTES);
+        r.varint();
+        return service;
     }
 
     /** Skips the start of a segment, up to its events. */
@@ -60,7 +126,7 @@ public final class Segment {
         r.varint();
     }
 
-    private static Segment decode(byte[] b, int from, int to, int depth, int[] budget) throws WireError {
+    private static Segment decode(byte[] b, int from, int to, int depth, Budget budget) throws WireError {
         if (depth >= History.MAX_DEPTH) {
             throw WireError.MALFORMED;
         }
@@ -79,7 +145,12 @@ public final class Segment {
         long at = 0;
         boolean hasResponse = false;
         while (!r.hasFailed() && r.remaining() > 0) {
-            if (--budget[0] < 0 || hasResponse) {
+            if (budget.left == 0) {
+                budget.exceeded = true;
+                throw WireError.MALFORMED;
+            }
+            budget.left--;
+            if (hasResponse) {
                 throw WireError.MALFORMED;
             }
             int tag = r.u8();
@@ -95,10 +166,7 @@ public final class Segment {
                     }
                     String called = reference(r, table);
                     String peer = reference(r, table);
-                    long fault = (tag & Event.TAG_FAULT) != 0 ? r.varint() : -1;
-                    if ((tag & Event.TAG_FAULT) != 0 && fault < 0) {
-                        throw WireError.MALFORMED;
-                    }
+                    long fault = (tag & Event.TAG_FAULT) != 0 ? r.count(Plan.MAX_FAULTS - 1) : -1;
                     events.add(Event.sendRequest(at, calls, called, peer, (tag & Event.TAG_HTTP) != 0, fault));
                     break;
                 }
@@ -111,11 +179,16 @@ public final class Segment {
                     }
                     ended[call] = true;
                     Segment child = null;
+                    boolean gap = (tag & Event.TAG_GAP) != 0;
                     if ((tag & Event.TAG_CHILD) != 0) {
                         int start = r.skip(r.count(History.MAX_BYTES));
-                        child = decode(b, start, r.position(), depth + 1, budget);
+                        if (r.hasFailed()) {
+                            throw WireError.MALFORMED;
+                        }
+                        child = decodeChild(b, start, r.position(), depth + 1, budget);
+                        gap |= child == null;
                     }
-                    events.add(Event.callEnd(tag & Event.KIND_MASK, at, call, status, (tag & Event.TAG_GAP) != 0, child));
+                    events.add(Event.callEnd(tag & Event.KIND_MASK, at, call, status, gap, child));
                     break;
                 }
                 case Event.SEND_RESPONSE:

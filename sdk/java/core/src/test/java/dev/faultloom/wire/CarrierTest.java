@@ -14,6 +14,9 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 class CarrierTest {
+    /** Version, call id, and a segment up to its events. */
+    private static final byte[] TAIL_HEAD = {1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 's', 0, 1};
+
     private static byte[] join(byte[] a, byte[] b) {
         return new Writer(a.length + b.length).bytes(a).bytes(b).toBytes();
     }
@@ -42,10 +45,11 @@ class CarrierTest {
             Carrier.Cut cut = Carrier.cutField(whole, 0, whole.length);
             assertEquals(message.length, cut.end);
             assertArrayEquals(history, Arrays.copyOfRange(whole, cut.historyFrom, cut.historyTo));
-            byte[] body = join(message, Carrier.encodeTail(history));
+            byte[] tail = join(TAIL_HEAD, history);
+            byte[] body = join(message, Carrier.encodeTail(tail));
             cut = Carrier.cutTail(body, 0, body.length);
             assertEquals(message.length, cut.end);
-            assertArrayEquals(history, Arrays.copyOfRange(body, cut.historyFrom, cut.historyTo));
+            assertArrayEquals(tail, Arrays.copyOfRange(body, cut.historyFrom, cut.historyTo));
             whole[whole.length - 1 - r.nextInt(Carrier.fieldLength(0))] ^= 1 << r.nextInt(8);
             cut = Carrier.cutField(whole, 0, whole.length);
             assertTrue(cut == null || cut.end >= 0 && cut.end <= cut.historyFrom && cut.historyFrom <= cut.historyTo);

@@ -137,8 +137,8 @@ public abstract class BufferedReply extends OutputStream {
         finished = true;
         byte[] history = scope.finish(scope.now(), status, safeName());
         if (buffer == null) {
-            if (tailAnnounced) {
-                out.write(Carrier.encodeTail(history == null ? new byte[0] : history));
+            if (tailAnnounced && history != null) { // an empty tail would be part of the caller's body
+                out.write(Carrier.encodeTail(history));
             }
             return;
         }

@@ -10,6 +10,7 @@ import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Bytes;
 import dev.faultloom.wire.Bridge;
+import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.GrpcCode;
 import dev.faultloom.wire.Headers;
@@ -131,7 +132,7 @@ public final class HttpCall {
      *     recorded
      */
     public boolean replyStarted(int status, Headers reply) {
-        String header = reply.get(Envelope.HISTORY_HEADER);
+        String header = Carrier.lastValue(reply.get(Envelope.HISTORY_HEADER));
         String encoding = reply.get("content-encoding");
         synchronized (this) {
             this.status = status;
@@ -140,7 +141,7 @@ public final class HttpCall {
                 history = decoded == null ? Bytes.NONE : decoded;
             }
         }
-        boolean tail = "tail".equals(reply.get(Envelope.REPLY_HEADER))
+        boolean tail = "tail".equals(Carrier.lastValue(reply.get(Envelope.REPLY_HEADER)))
                 && (encoding == null || encoding.trim().equalsIgnoreCase("identity"));
         if (tail) {
             scope.replyStarted(call.number, status);

@@ -134,23 +134,18 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
     }
 
     /**
-     * Removes histories from the trailers; those that the callee forwarded from other calls are ignored. Whether there
-     * were any.
+     * Removes histories from the trailers. The last value counts, because the callee may have forwarded earlier ones; the
+     * whole history of a message takes precedence. Whether there were any.
      */
     private boolean takeHistories(Metadata trailers) {
-        Iterable<byte[]> found = trailers.removeAll(GrpcKeys.CARRIER);
-        if (found == null) {
+        byte[] last = trailers.get(GrpcKeys.CARRIER);
+        if (last == null) {
             return false;
         }
-        byte[] foreign = null;
-        for (byte[] value : found) {
-            if (Piece.isPiece(value, 0, value.length) || belongsToCall(value)) {
-                marshaller.addHistory(value);
-                return true;
-            }
-            foreign = value;
+        trailers.discardAll(GrpcKeys.CARRIER);
+        if (isStream || marshaller.history() == null) {
+            marshaller.addHistory(last);
         }
-        marshaller.addHistory(foreign); // its call id is wrong, which is recorded as a gap
         return true;
     }
 

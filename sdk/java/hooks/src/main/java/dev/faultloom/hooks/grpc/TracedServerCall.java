@@ -16,7 +16,7 @@ import io.grpc.Status;
  * The reply to one request, with the history if the request is traced.
  *
  * <pre>
- * UNTRACED ──begin──▶ TRACED ──unary message──▶ HOLDING ──close, cancel──▶ CLOSED
+ * UNTRACED ◀─end/begin─▶ TRACED ──unary message──▶ HOLDING ──close, cancel──▶ CLOSED
  *    │                  └──────────close, cancel─────────────────────────▶ CLOSED
  *    └──message, close──▶ REPLIED
  * </pre>
@@ -60,6 +60,14 @@ final class TracedServerCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
         appendsField = newScope.returnsHistory() && (newScope.envelope().hop.accept & Accept.FIELD) != 0
                 && newScope.envelope().hop.receiveLimit != 0
                 && FieldAppender.canAppend(delegate(), delegate().getMethodDescriptor());
+    }
+
+    /** Ends the scope without a history: the request is not traced. */
+    void end() {
+        scope.abandon();
+        scope = null;
+        appendsField = false;
+        state = State.UNTRACED;
     }
 
     /** Called when the request's message has arrived. {@code isReadable}: a field in it would have been found. */

@@ -41,6 +41,12 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
         call.begin(newScope);
     }
 
+    /** The request is not traced after all. Calls that it has already made belong to no scope. */
+    private void end() {
+        scope = null;
+        call.end();
+    }
+
     <R> void start(ServerCallHandler<Q, R> next, TracedServerCall<Q, R> traced) {
         if (scope != null) {
             run(() -> application = next.startCall(traced, headers));
@@ -81,6 +87,8 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
                         request.envelope, name -> GrpcKeys.joinedValues(headers, GrpcKeys.named(name))));
                 if (opened != null) {
                     begin(opened);
+                } else if (scope != null && !scope.isSampled()) {
+                    end(); // the metadata belongs to another request, whose envelope the client forwarded
                 }
             }
             return request.message;

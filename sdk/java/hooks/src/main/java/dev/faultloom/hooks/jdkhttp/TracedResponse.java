@@ -1,6 +1,7 @@
 package dev.faultloom.hooks.jdkhttp;
 
 import dev.faultloom.hooks.http.HttpCall;
+import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -27,7 +28,7 @@ final class TracedResponse<T> implements HttpResponse<T> {
     }
 
     static boolean hasTail(HttpHeaders headers) {
-        return headers.firstValue(Envelope.REPLY_HEADER).orElse("").equals("tail");
+        return "tail".equals(Carrier.lastValue(JdkClientHooks.joinedValues(headers, Envelope.REPLY_HEADER)));
     }
 
     @Override
