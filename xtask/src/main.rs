@@ -9,6 +9,7 @@ mod conform;
 mod demo;
 mod map_demo;
 mod papers;
+mod replies;
 mod setup;
 mod shell;
 mod steps;
@@ -32,9 +33,11 @@ fn main() -> ExitCode {
         }),
         ["bless"] => conform::bless(),
         ["bench", name] => bench::bench(name),
+        ["replies", languages @ ..] => replies::replies(languages).map(|_| ()),
         ["papers", name] => papers::papers(name),
         _ => Err("usage: xtask demo | test [AREA…] | soak | check [AREA…] | check-words | check-width | \
-             conform [mutants SEED] | bless | bench NAME | papers NAME"
+             conform [mutants SEED] | bless | bench NAME | papers NAME | \
+             replies [LANGUAGE…]"
             .to_owned()),
     };
     match result {

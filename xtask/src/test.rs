@@ -12,7 +12,7 @@ use crate::setup::{
     self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
 };
 use crate::shell::{built, command, quiet, root, text};
-use crate::{bpf_objects, check, conform};
+use crate::{bpf_objects, check, conform, replies};
 use binaries::{binaries, build_rust};
 use counts::{add_passed, counted, failed, record_failure, record_skip, sums};
 use std::path::PathBuf;
@@ -179,7 +179,15 @@ fn sdk_go() -> Result<String, String> {
     for module in nested_modules("sdk/go")? {
         counts = counts + counted(command("go", &["test", "-v", "./..."]).current_dir(module))?;
     }
-    Ok(counts.to_string())
+    Ok(format!("{counts}; {}", compare_replies("go")?))
+}
+
+/// Compares replies that end badly with and without tracing, for all libraries of one language.
+fn compare_replies(language: &str) -> Result<String, String> {
+    let counts = replies::replies(&[language]).inspect_err(|_| record_failure())?;
+    let sums = format!("{} passed", counts.compared);
+    add_passed(&sums);
+    Ok(format!("replies: {sums}"))
 }
 
 /// Nested Go modules, which `./...` of the outer module does not include.
@@ -201,18 +209,20 @@ fn sdk_python() -> Result<String, String> {
     setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
     let python = root().join("out/python-sdk/bin/python");
     let mut pytest = command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]);
-    Ok(counted(pytest.current_dir(root().join("sdk/python")))?.to_string())
+    let counts = counted(pytest.current_dir(root().join("sdk/python")))?;
+    Ok(format!("{counts}; {}", compare_replies("python")?))
 }
 
 fn sdk_java() -> Result<String, String> {
     let maven = ["--batch-mode", "--no-transfer-progress"];
     let all = counted(command("mvn", &maven).arg("test").current_dir(root().join("sdk/java")))?;
+    let all = format!("{all}; {}", compare_replies("java")?);
     // tests of libraries and threads also run with services on the oldest supported Java
     let java = match setup::java_11() {
         Ok(java) => java,
         Err(e) => {
             record_skip(&format!("Java 11: {}", e.lines().last().unwrap_or_default()));
-            return Ok(all.to_string());
+            return Ok(all);
         }
     };
     let tests = "-Dtest=GrpcTest,GrpcStreamsTest,HttpClientsTest,JettyTest,TomcatTest,ThreadsTest";
@@ -226,7 +236,8 @@ fn sdk_java() -> Result<String, String> {
 fn sdk_node() -> Result<String, String> {
     setup::build_node_sdk()?;
     let mut npm = command("npm", &["--loglevel=error", "test"]);
-    Ok(counted(npm.current_dir(root().join("sdk/typescript")))?.to_string())
+    let counts = counted(npm.current_dir(root().join("sdk/typescript")))?;
+    Ok(format!("{counts}; {}", compare_replies("node")?))
 }
 
 fn shop() -> Result<String, String> {

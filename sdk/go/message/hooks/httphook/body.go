@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	maxPrefetch  = 256 << 10             // a reply with a tail and at most this length is read at once
+	maxPrefetch  = 256 << 10 // a reply with a tail and at most this length is read at once
+	prefetchTime = 100 * time.Millisecond
 	maxDrain     = 256 << 10             // how much Close reads to find the tail of a body that the program did not read
 	drainTimeout = 50 * time.Millisecond // for how long
 	readChunk    = 8 << 10
@@ -54,8 +55,9 @@ type tailReader struct {
 	body     io.ReadCloser
 	recorder *callRecorder
 
-	mu    sync.Mutex // held while reading; Close must not wait for the read that it interrupts
-	buf   []byte     // buf[start:] was read and not returned yet
+	used  atomic.Bool // whether the program reads or closes the body
+	mu    sync.Mutex  // held while reading; Close must not wait for the read that it interrupts
+	buf   []byte      // buf[start:] was read and not returned yet
 	start int
 	safe  int // buf[start:safe] belongs to the body
 	err   error
@@ -69,6 +71,7 @@ func (t *tailReader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	t.used.Store(true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for t.safe == t.start {
@@ -166,16 +169,38 @@ func mayBeTail(b []byte) bool {
 	return true
 }
 
-// prefetch reads the body to its end.
-func (t *tailReader) prefetch() {
-	for t.err == nil {
-		t.fill()
+// prefetch reads the body to its end, unless that takes longer than prefetchTime: the program must not wait for a reply
+// longer than without tracing. It returns whether the body has ended.
+func (t *tailReader) prefetch() bool {
+	ended := make(chan struct{})
+	go func() {
+		for !t.used.Load() { // then the program reads on
+			t.mu.Lock()
+			if t.err == nil {
+				t.fill()
+			}
+			err := t.err
+			t.mu.Unlock()
+			if err != nil {
+				close(ended)
+				return
+			}
+		}
+	}()
+	late := time.NewTimer(prefetchTime)
+	defer late.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-late.C:
+		return false
 	}
 }
 
 // Close reads the rest of the body for the tail, if the rest is short and arrives quickly, since programs that parse a
 // body rarely read it to its end. Otherwise a gap is recorded.
 func (t *tailReader) Close() error {
+	t.used.Store(true)
 	if !t.mu.TryLock() {
 		t.recorder.record(nil)
 		return t.body.Close()

@@ -203,20 +203,17 @@ func finishCall(s *scope.Scope, call *scope.OutgoingCall, resp *http.Response, e
 	return resp, nil
 }
 
-// readTail makes the body of a reply end before its tail. A reply with a length was complete when its headers left, so
-// all of it has been sent. It is read at once, and a fault that depends on its history can fire at the program's next
-// call.
+// readTail makes the body of a reply end before its tail. A reply with a length was complete when its headers left,
+// so all of it has been sent. It is read at once if it arrives in time, and a fault that depends on its history can
+// fire at the program's next call.
 func readTail(resp *http.Response, rec *callRecorder) {
 	body := newTailReader(resp.Body, rec)
 	rec.scope.ReplyStarted(rec.number, rec.status)
 	length := resp.ContentLength
 	resp.Body, resp.ContentLength = body, -1
 	delete(resp.Header, "Content-Length")
-	if length >= 0 && length <= maxPrefetch {
-		body.prefetch()
-		if body.err == io.EOF {
-			resp.ContentLength = int64(len(body.buf) - body.start)
-		}
+	if length >= 0 && length <= maxPrefetch && body.prefetch() && body.err == io.EOF {
+		resp.ContentLength = int64(len(body.buf) - body.start)
 	}
 }
 

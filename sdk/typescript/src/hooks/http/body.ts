@@ -16,6 +16,33 @@ import { TailSplitter } from './tail-splitter';
  */
 export const MAX_EAGER_BYTES = 256 << 10;
 
+/**
+ * How long such a reply is waited for. Its callee had completed it when it sent the headers, so that usually all of it
+ * arrives at once. If it does not, the application must not wait longer for the headers than without tracing.
+ */
+const MAX_EAGER_MS = 100;
+
+/**
+ * Calls `late` if the body of a reply that is read eagerly has not arrived in time. Returns a function that stops this.
+ */
+export function waitForEagerBody(late: () => void): () => void {
+  let immediate: NodeJS.Immediate | undefined;
+  // after a timer, so that bytes count that arrived while the process was busy
+  const timer = setTimeout(() => (immediate = setImmediate(late)), MAX_EAGER_MS);
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(immediate);
+  };
+}
+
+/**
+ * How long an error is withheld after bytes that had been withheld since `sinceMs`, in milliseconds. An error discards
+ * what the application has not read yet; it gets as much time for that as without tracing.
+ */
+export function timeToRead(sinceMs: number): number {
+  return Math.min(performance.now() - sinceMs, MAX_EAGER_MS);
+}
+
 /** The largest part of a body that is kept in memory to be altered. */
 export const MAX_ALTERED_BYTES = 32 << 20;
 

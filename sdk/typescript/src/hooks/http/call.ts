@@ -8,7 +8,7 @@ import { FaultEffect, replyEffect, unsentEffect } from '../faults';
 import type { Fn, Loose } from '../patch';
 import { recordEffect } from '../record';
 import { ArrivedReply } from './arrived-reply';
-import { Body, BodyReader, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from './body';
+import { Body, BodyReader, MAX_ALTERED_BYTES, MAX_EAGER_BYTES, timeToRead, waitForEagerBody } from './body';
 import { failureCode, hangUp } from './errors';
 import { MessageHeaders } from './message-headers';
 
@@ -20,6 +20,10 @@ export class HttpCall {
   private endedByApplication = false;
   /** Whether a reply has begun. It is recorded when its history has arrived. */
   private hasReply = false;
+  /** A reply that passes through a Body. */
+  private reply: Reply | null = null;
+  /** Events that follow an error that is withheld. */
+  private withheld: unknown[][] | null = null;
 
   constructor(
     readonly scope: Scope,
@@ -38,7 +42,19 @@ export class HttpCall {
   }
 
   private onEvent(args: unknown[]): unknown {
+    if (this.withheld !== null) {
+      this.withheld.push(args);
+      return true;
+    }
     try {
+      if (args[0] === 'error' || args[0] === 'close') {
+        const waitMs = this.reply?.connectionEnded() ?? 0;
+        if (waitMs > 0) {
+          this.withheld = [args];
+          setTimeout(() => this.emitWithheld(), waitMs);
+          return true;
+        }
+      }
       switch (args[0]) {
         case 'response':
           return this.onResponse(args[1] as IncomingMessage);
@@ -59,6 +75,12 @@ export class HttpCall {
       // the application gets the event in any case
     }
     return this.emit.apply(this.request, args);
+  }
+
+  private emitWithheld(): void {
+    const all = this.withheld ?? [];
+    this.withheld = null;
+    withScope(this.scope, () => all.forEach((args) => void this.emit.apply(this.request, args)));
   }
 
   private onFailure(error: unknown): void {
@@ -98,8 +120,9 @@ export class HttpCall {
       }
       return this.emit.call(this.request, 'response', response) as boolean;
     });
+    this.reply = reply;
     reply.body = arrived.openBody(reply);
-    return reply.begin(arrived.removesEncoding);
+    return reply.begin(arrived.removesEncoding, arrived.isAltered);
   }
 }
 
@@ -110,11 +133,19 @@ class Reply implements BodyReader {
   private readonly headers: MessageHeaders;
   private readonly chunks: Buffer[] = [];
   private bytes = 0;
+  /** Whether the parser has delivered the end of the body, or the connection has ended before it. */
   private isFinished = false;
+  /** When the first bytes arrived that the application has not got yet. */
+  private undeliveredSinceMs = performance.now();
+  private cancelEager: () => void = () => undefined;
+  /** Number of chunks that were delivered as they arrived. */
+  private delivered = 0;
+  /** Until when an error is withheld after bytes that were withheld. */
+  private readableUntilMs = 0;
 
   constructor(
     private readonly response: IncomingMessage,
-    /** Whether the body is read completely before the application gets the response. */
+    /** Whether the application gets the response only when its body has been read. */
     private eager: boolean,
     /** Emits the response; returns whether it has a listener. */
     private readonly announce: () => boolean,
@@ -123,32 +154,60 @@ class Reply implements BodyReader {
     this.push = loose['push'];
     this.headers = new MessageHeaders(response);
     loose['push'] = (chunk: Buffer | null) => {
+      if (this.isFinished) {
+        return false; // Node ends a response whose connection has ended
+      }
       if (chunk === null) {
         this.body.end();
         return false;
       }
+      if (!this.eager) {
+        this.undeliveredSinceMs = performance.now();
+      }
       return this.body.feed(chunk);
     };
-    const destroy = loose['_destroy'] as Fn;
-    loose['_destroy'] = (error: unknown, done: unknown) => {
-      if (!this.isFinished) {
-        this.isFinished = true;
-        this.body.abandon();
-        this.release(false);
+    const destroy = loose['destroy'] as Fn;
+    loose['destroy'] = (error: unknown) => {
+      const byApplication = response.socket?.destroyed === false;
+      const waitMs = this.connectionEnded();
+      if (byApplication || waitMs === 0) {
+        return destroy.call(response, error) as unknown;
       }
-      destroy.call(response, error, done);
+      setTimeout(() => destroy.call(response, error), waitMs);
+      return response;
     };
   }
 
-  begin(removesEncoding: boolean): boolean {
+  /**
+   * The body breaks off here, unless it has ended. Delivers what was withheld, and returns for how many milliseconds
+   * the application may read it before it gets an error.
+   */
+  connectionEnded(): number {
+    if (!this.isFinished) {
+      this.isFinished = true;
+      const before = this.delivered;
+      const wasEager = this.eager;
+      this.body.abandon();
+      this.release(false);
+      if (wasEager || this.delivered > before) {
+        this.readableUntilMs = performance.now() + timeToRead(this.undeliveredSinceMs);
+      }
+    }
+    return Math.max(0, this.readableUntilMs - performance.now());
+  }
+
+  begin(removesEncoding: boolean, isAltered: boolean): boolean {
     if (removesEncoding) {
       this.headers.remove('content-encoding');
     }
-    if (this.eager) {
-      return true;
+    if (!this.eager) {
+      this.headers.remove('content-length');
+      return this.announce();
     }
-    this.headers.remove('content-length');
-    return this.announce();
+    if (!isAltered) {
+      this.cancelEager = waitForEagerBody(() => this.release(false));
+    }
+    return true;
   }
 
   data(chunk: Buffer): boolean {
@@ -160,6 +219,7 @@ class Reply implements BodyReader {
       }
       return true;
     }
+    this.delivered++;
     this.push.call(this.response, chunk);
     return this.response.readableLength < this.response.readableHighWaterMark;
   }
@@ -180,12 +240,15 @@ class Reply implements BodyReader {
 
   /** Delivers what was read eagerly. */
   private release(isComplete: boolean): void {
+    this.cancelEager();
     if (!this.eager) {
       return;
     }
     this.eager = false;
     const body = Buffer.concat(this.chunks.splice(0));
-    if (isComplete && this.headers.get('content-length') !== undefined) {
+    if (!isComplete) {
+      this.headers.remove('content-length'); // it includes the tail
+    } else if (this.headers.get('content-length') !== undefined) {
       this.headers.set('content-length', String(body.length));
     }
     if (!this.announce()) {

@@ -6,25 +6,31 @@ import { waitForFault } from '../../scope/fault-wait';
 import type { OutgoingCall, Scope } from '../../scope/scope';
 import { FaultEffect, replyEffect, sendsAfterWait, unsentEffect } from '../faults';
 import { ArrivedReply } from '../http/arrived-reply';
-import { Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from '../http/body';
+import { Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES, timeToRead, waitForEagerBody } from '../http/body';
 import { Address, failureCode, systemError } from '../http/errors';
 import { recordEffect } from '../record';
 import { HandlerAdapter, Headers, RequestEvents } from './handler';
 
 export class UndiciCall implements RequestEvents {
   private body: Body | null = null;
-  /** Delivers the headers after the body has been read; null if they have been delivered. */
+  /** Delivers the headers of a reply that is read eagerly; null if they have been delivered. */
   private announce: ((isComplete: boolean) => void) | null = null;
+  private cancelEager: () => void = () => undefined;
+  /** When the first bytes arrived that the caller has not got yet. */
+  private undeliveredSinceMs = 0;
   private readonly chunks: Buffer[] = [];
   private bytes = 0;
+  /** Number of chunks that were delivered as they arrived. */
+  private delivered = 0;
   private trailers: unknown;
-  /** Whether a call that was not sent has ended. */
-  private isFinished = false;
   private isSent = false;
   /** Whether undici reports nothing more. Further events come from this class alone. */
   private isComplete = false;
-  /** The error with which the caller aborted after that. */
-  private aborted: Error | null = null;
+  /** Whether the caller got the end of the reply or an error, so that it gets nothing more. */
+  private isConcluded = false;
+  /** Whether the caller gave up. It then gets nothing but an error. */
+  private isAborted = false;
+  private abortReason: Error | undefined;
   private cancelWait: () => void = () => undefined;
 
   constructor(
@@ -43,7 +49,7 @@ export class UndiciCall implements RequestEvents {
       return this.send(dispatch);
     }
     const waitEnded = (elapsed: boolean): void => {
-      if (this.isFinished) {
+      if (this.isConcluded) {
         return; // aborted
       }
       if (sendsAfterWait(this.call.fault, this.effect, elapsed)) {
@@ -70,54 +76,58 @@ export class UndiciCall implements RequestEvents {
   /** Ends a call that is not sent, with the outcome of its fault. */
   private simulate(): void {
     const { outcome, status } = this.effect;
-    this.isFinished = true;
+    this.isComplete = true;
     recordEffect(this.scope, this.call, unsentEffect(this.effect), null);
     if (outcome === 'status') {
-      this.isComplete = true;
       const headers = this.out.emptyHeaders();
       headers.set('content-length', '0');
       this.report(() => void this.out.headers(status, headers, STATUS_CODES[status] ?? ''));
-      this.finish();
+      this.conclude();
       return;
     }
-    const error =
+    this.conclude(
       outcome === 'refused'
         ? systemError('connect', 'ECONNREFUSED', this.address)
         : outcome === 'reset'
           ? systemError('read', 'ECONNRESET')
-          : this.timeoutError();
-    withScope(this.scope, () => this.out.error(error));
+          : this.timeoutError(),
+    );
   }
 
   private abortSent: (reason?: Error) => void = () => undefined;
 
   private readonly abort = (reason?: Error): void => {
+    if (this.isConcluded) {
+      return;
+    }
     const error =
       reason ?? Object.assign(new Error('Request aborted'), { name: 'AbortError', code: 'UND_ERR_ABORTED' });
+    this.isAborted = true;
+    this.abortReason = reason;
+    // a caller that gives up does not get what was read eagerly
+    this.announce = null;
+    this.chunks.length = 0;
+    this.cancelEager();
     if (this.isComplete) {
-      this.aborted ??= error;
-      this.out.wake();
+      this.conclude(error);
     } else if (this.isSent) {
-      // a caller that aborts does not get what was read eagerly
-      this.announce = null;
-      this.chunks.length = 0;
       this.abortSent(reason);
-    } else if (!this.isFinished) {
+    } else {
       this.cancelWait();
-      this.isFinished = true;
       this.scope.recordFailure(this.call, failureCode(error), null, false);
-      withScope(this.scope, () => this.out.error(error));
+      this.conclude(error);
     }
   };
 
   /** Reports an event of our own. As in undici, an exception of the caller's handler ends the request. */
   private report(event: () => void): void {
-    if (this.aborted === null) {
-      try {
-        withScope(this.scope, event);
-      } catch (error) {
-        this.aborted = error instanceof Error ? error : new Error(String(error));
-      }
+    if (this.isConcluded) {
+      return;
+    }
+    try {
+      withScope(this.scope, event);
+    } catch (error) {
+      this.abort(error instanceof Error ? error : new Error(String(error)));
     }
   }
 
@@ -125,6 +135,10 @@ export class UndiciCall implements RequestEvents {
 
   start(abort: (reason?: Error) => void): void {
     this.abortSent = abort;
+    if (this.isAborted) {
+      abort(this.abortReason); // while it waited for its connection
+      return;
+    }
     withScope(this.scope, () => this.out.start(this.abort));
   }
 
@@ -143,71 +157,74 @@ export class UndiciCall implements RequestEvents {
     if (arrived.removesEncoding) {
       headers.remove('content-encoding');
     }
-    const eager = arrived.isAltered || Number(headers.get('content-length') ?? Infinity) <= MAX_EAGER_BYTES;
-    if (eager) {
-      this.announce = (isComplete) => {
-        if (isComplete && headers.get('content-length') !== undefined) {
-          headers.set('content-length', String(this.bytes));
-        }
-        deliverHeaders();
-      };
-    } else {
-      headers.remove('content-length');
-    }
+    const length = Number(headers.get('content-length') ?? Infinity);
+    this.undeliveredSinceMs = performance.now();
+    this.announce = (isComplete) => {
+      if (!isComplete) {
+        headers.remove('content-length'); // it includes the tail
+      } else if (headers.get('content-length') !== undefined) {
+        headers.set('content-length', String(this.bytes));
+      }
+      deliverHeaders();
+    };
     this.body = arrived.openBody({
       data: (chunk) => this.deliver(chunk),
       end: (error) => {
-        if (arrived.isLost) {
-          this.out.error(systemError('read', 'ECONNRESET'));
-        } else {
-          this.finish(error);
+        if (error !== undefined && !this.isComplete) {
+          this.abortSent(error); // the body could not be decoded
         }
+        this.release(error === undefined && !arrived.isLost);
+        this.conclude(arrived.isLost ? systemError('read', 'ECONNRESET') : error);
       },
     });
-    return eager || deliverHeaders();
+    if (arrived.isLost) {
+      this.announce = null;
+    } else if (!arrived.isAltered && length > MAX_EAGER_BYTES) {
+      this.announce = null;
+      headers.remove('content-length');
+      return deliverHeaders();
+    } else if (!arrived.isAltered) {
+      this.cancelEager = waitForEagerBody(() => this.release(false));
+    }
+    return true;
   }
 
   private deliver(chunk: Buffer): boolean {
+    if (this.isConcluded || this.isAborted) {
+      return true;
+    }
     if (this.announce === null) {
+      this.delivered++;
       return withScope(this.scope, () => this.out.data(chunk));
     }
     this.chunks.push(Buffer.from(chunk));
     this.bytes += chunk.length;
     if (this.bytes > MAX_ALTERED_BYTES) {
       this.release(false);
-      this.deliverChunks();
     }
     return true;
   }
 
-  /** Delivers the headers of a reply that was read eagerly. */
+  /**
+   * Delivers what was read eagerly. All of it is in memory, so that it does not matter whether the caller accepts more.
+   */
   private release(isComplete: boolean): void {
+    this.cancelEager();
     const announce = this.announce;
     this.announce = null;
     if (announce !== null) {
       this.report(() => announce(isComplete));
+      for (const chunk of this.chunks.splice(0)) {
+        this.report(() => void this.out.data(chunk));
+      }
     }
   }
 
-  private deliverChunks(): void {
-    for (const chunk of this.chunks.splice(0)) {
-      this.report(() => void this.out.data(chunk));
-    }
-  }
-
-  private finish(error?: Error): void {
-    this.release(error === undefined);
-    if (this.aborted !== null) {
-      this.conclude(this.aborted);
+  private conclude(error?: Error): void {
+    if (this.isConcluded) {
       return;
     }
-    this.out.whenReady(() => {
-      this.deliverChunks();
-      this.out.whenReady(() => this.conclude(this.aborted ?? error));
-    });
-  }
-
-  private conclude(error: Error | undefined): void {
+    this.isConcluded = true;
     withScope(this.scope, () => {
       if (error === undefined) {
         try {
@@ -222,27 +239,43 @@ export class UndiciCall implements RequestEvents {
   }
 
   data(chunk: Buffer): boolean {
-    return this.body === null ? withScope(this.scope, () => this.out.data(chunk)) : this.body.feed(chunk);
+    if (this.body === null) {
+      return withScope(this.scope, () => this.out.data(chunk));
+    }
+    if (this.announce === null) {
+      this.undeliveredSinceMs = performance.now();
+    }
+    return this.body.feed(chunk);
   }
 
   end(trailers: unknown): void {
     this.trailers = trailers;
     this.isComplete = true;
+    this.out.isOver = true;
     if (this.body === null) {
-      withScope(this.scope, () => this.out.end(trailers));
+      this.conclude();
     } else {
       this.body.end();
     }
   }
 
   error(error: Error): void {
-    if (this.body !== null) {
-      this.body.abandon();
-      this.finish(error);
+    const { scope, call } = this;
+    this.isComplete = true;
+    this.out.isOver = true;
+    if (this.body === null) {
+      recordEffect(scope, call, replyEffect('http', call.fault, { failed: failureCode(error), history: false }), null);
+      this.conclude(error);
       return;
     }
-    const { scope, call } = this;
-    recordEffect(scope, call, replyEffect('http', call.fault, { failed: failureCode(error), history: false }), null);
-    withScope(scope, () => this.out.error(error));
+    const before = this.delivered;
+    const isEager = this.announce !== null;
+    this.body.abandon();
+    this.release(false);
+    if (!isEager && this.delivered === before) {
+      this.conclude(error);
+      return;
+    }
+    setTimeout(() => this.conclude(error), timeToRead(this.undeliveredSinceMs));
   }
 }

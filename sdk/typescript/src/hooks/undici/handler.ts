@@ -126,9 +126,8 @@ export class HandlerAdapter implements RequestEvents {
   controller: Loose | null = null;
   context: unknown = {};
   resume: () => void = () => undefined;
-  /** Whether the handler accepts more data. */
-  private isReady = true;
-  private pending: (() => void) | null = null;
+  /** Whether undici has ended the request. Its functions must then not be called: they refer to a closed connection. */
+  isOver = false;
 
   constructor(private readonly handler: Handler) {}
 
@@ -149,7 +148,7 @@ export class HandlerAdapter implements RequestEvents {
       return true;
     }
     const form = headers.form as Buffer[];
-    return this.setReady(this.handler['onHeaders'](status, form, () => this.resumed(this.resume), text));
+    return this.handler['onHeaders'](status, form, () => this.isOver || this.resume(), text) !== false;
   }
 
   data(chunk: Buffer): boolean {
@@ -157,29 +156,7 @@ export class HandlerAdapter implements RequestEvents {
       this.handler['onResponseData']?.(this.controller, chunk);
       return true;
     }
-    return this.setReady(this.handler['onData'](chunk));
-  }
-
-  /** Calls `next` at once, or when the handler accepts more data. */
-  whenReady(next: () => void): void {
-    if (this.isReady) {
-      next();
-    } else {
-      this.pending = next;
-    }
-  }
-
-  /** Runs a pending `next` whether or not the handler accepts more data. */
-  wake(): void {
-    this.resumed(() => undefined);
-  }
-
-  private resumed(resume: () => void): void {
-    this.isReady = true;
-    resume();
-    const next = this.pending;
-    this.pending = null;
-    next?.();
+    return this.handler['onData'](chunk) !== false;
   }
 
   /** A controller that also reports to us. Without a real one, for a request that is not sent, it does nothing else. */
@@ -187,11 +164,8 @@ export class HandlerAdapter implements RequestEvents {
     const idle = { paused: false, aborted: false, reason: null, rawHeaders: [], rawTrailers: [] };
     const own: Loose = {
       abort,
-      pause: () => {
-        this.isReady = false;
-        real?.['pause']();
-      },
-      resume: () => this.resumed(() => real?.['resume']()),
+      pause: () => this.isOver || real?.['pause'](),
+      resume: () => this.isOver || real?.['resume'](),
     };
     return new Proxy(real ?? idle, {
       get(target, key) {
@@ -199,11 +173,6 @@ export class HandlerAdapter implements RequestEvents {
         return typeof value === 'function' && !Object.hasOwn(own, key) ? (value as Fn).bind(target) : value;
       },
     });
-  }
-
-  private setReady(result: unknown): boolean {
-    this.isReady = result !== false;
-    return this.isReady;
   }
 
   end(trailers: unknown): void {

@@ -1,7 +1,9 @@
 """Reply bodies on the client: cuts off the history after them, and decodes what a proxy has compressed.
 
-The length of the tail is at its very end, so the last 4 MiB + 8 bytes of a body may all belong to it. ``Window`` passes
-on the bytes before that, and keeps the rest until the end. Used for http.client and httpx.
+The start of the tail is certain only at the end of the body, so ``Window`` holds bytes back from the first position where one
+could start: the version, flags, a short service name without control characters. Text has no such position. In binary data,
+a few more bytes rule most candidates out, and one that is longer than the largest tail is released. Used for http.client and
+httpx.
 """
 
 from __future__ import annotations
@@ -12,9 +14,13 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional
 from ...wire.carriers import END_BYTES, HISTORY_HEADER, REPLY_HEADER, cut_tail, last_value
 from ...wire.envelope import decode_header
 from ...wire.errors import FaultloomError
-from ...wire.history import HISTORY_BYTES
+from ...wire.history import HEAD_BYTES, HISTORY_BYTES
+from ...wire.names import SERVICE_BYTES
 
 HOLD_BYTES = HISTORY_BYTES + END_BYTES
+_VERSION = 1
+#: flags that the history of an HTTP reply may have: truncated, faults off
+_FLAGS = 3
 
 #: content codings that we can decode, so that a reply in them may have a tail
 DECODABLE = frozenset(("identity", "gzip", "x-gzip", "deflate"))
@@ -102,20 +108,30 @@ class Window:
         self._decoder = decoder
         self._ended: Optional[Callable[[Optional[bytes]], None]] = ended
         self._bytes = bytearray()
+        #: bytes before this position certainly belong to the body
+        self._safe = 0
         self.is_complete = False
 
     @property
     def ready(self) -> int:
         """The number of bytes that can be taken now."""
-        return len(self._bytes) if self.is_complete else max(0, len(self._bytes) - HOLD_BYTES)
+        return len(self._bytes) if self.is_complete else self._safe
 
     def feed(self, data: bytes) -> None:
         self._bytes += data if self._decoder is None else self._decoder.feed(data)
+        end = len(self._bytes)
+        while True:
+            at = self._bytes.find(_VERSION, self._safe)
+            self._safe = end if at < 0 else at
+            if at < 0 or (end - at <= HOLD_BYTES and _could_be_tail(self._bytes, at)):
+                return
+            self._safe += 1
 
     def take(self, count: int) -> bytes:
         count = min(count, self.ready)
         data = bytes(memoryview(self._bytes)[:count])
         del self._bytes[:count]
+        self._safe = max(0, self._safe - count)
         return data
 
     def take_line(self, limit: int) -> Optional[bytes]:
@@ -153,3 +169,17 @@ class Window:
         ended, self._ended = self._ended, None
         if ended is not None:
             ended(history)
+
+
+def _could_be_tail(data: bytearray, at: int) -> bool:
+    """Whether all bytes from a position on can be a tail or the beginning of one."""
+    end = len(data)
+    flags_at = at + HEAD_BYTES
+    if flags_at < end and data[flags_at] & ~_FLAGS:
+        return False
+    if flags_at + 1 >= end:
+        return True
+    length, name_at = data[flags_at + 1], flags_at + 2
+    if not 0 < length <= SERVICE_BYTES:
+        return False
+    return all(byte >= 0x20 and byte != 0x7F for byte in data[name_at : name_at + length])

@@ -199,7 +199,8 @@ def patch(patch: Patch, module: Any) -> None:
             record_effect(scope, call.number, effect, history)
 
         if found.has_tail:
-            response = tailed_response(response, decoder_for(found.coding), ended)
+            for_urllib3 = type(self).__module__.startswith("urllib3.")
+            response = tailed_response(response, decoder_for(found.coding), ended, for_urllib3)
             if outcome not in CHANGED_REPLIES:
                 scope.reply_started(call.number, status)
                 return response

@@ -17,11 +17,15 @@ CHUNK_BYTES = 65_536
 _classes: Dict[type, type] = {}
 
 
-def tailed_response(inner: Any, decoder: Optional[Decoder], ended: Callable[[Optional[bytes]], None]) -> Any:
-    """``inner`` without the tail after its body."""
+def tailed_response(
+    inner: Any, decoder: Optional[Decoder], ended: Callable[[Optional[bytes]], None], for_urllib3: bool
+) -> Any:
+    """``inner`` without the tail after its body. ``for_urllib3``: broken bodies raise urllib3's exceptions."""
     for name in ("content-length", "transfer-encoding", "content-encoding"):
         del inner.headers[name]
-    return _wrap(inner, Window(decoder, ended))
+    outer = _wrap(inner, Window(decoder, ended))
+    outer._faultloom_for_urllib3 = for_urllib3
+    return outer
 
 
 def replaced_body(inner: Any, body: bytes, empty: bool) -> Any:
@@ -46,6 +50,9 @@ def _wrap(inner: Any, window: Window) -> Any:
     outer._faultloom_inner = inner
     outer._faultloom_window = window
     outer._faultloom_error = None
+    outer._faultloom_for_urllib3 = False
+    outer._faultloom_received = 0
+    outer._faultloom_missing = 0
     # the original handles lengths and chunks
     outer.length, outer.chunked, outer.chunk_left = None, False, None
     return outer
@@ -58,18 +65,25 @@ class WindowedReads:
     _faultloom_inner: Any
     _faultloom_window: Window
     _faultloom_error: Optional[BaseException]
+    _faultloom_for_urllib3: bool
+    #: bytes received, and, once the body has ended, those that its declared length lacks
+    _faultloom_received: int
+    _faultloom_missing: int
 
     def _fill(self, count: int) -> bool:
         """Feeds the window until ``count`` bytes are ready. False: the body ends before that."""
-        window = self._faultloom_window
+        window, inner = self._faultloom_window, self._faultloom_inner
         while window.ready < count and not window.is_complete:
             try:
-                data = self._faultloom_inner.read1(CHUNK_BYTES)
+                data = inner.read1(CHUNK_BYTES)
                 if data:
+                    self._faultloom_received += len(data)
                     window.feed(data)
+                elif inner.length:
+                    self._break_off(inner.length)
                 else:
                     window.finish()
-            except BaseException as error:
+            except Exception as error:
                 # the bytes held back belong to the body; the error is raised after them
                 self._faultloom_error = error
                 partial = getattr(error, "partial", None)
@@ -78,8 +92,36 @@ class WindowedReads:
                 window.abandon()
         return window.ready >= count
 
-    def _raise(self) -> None:
+    def _break_off(self, missing: int) -> None:
+        """The connection ended before the declared length. ``http.client`` ignores that except in ``read()``."""
+        self._faultloom_missing = missing
+        if not self._faultloom_for_urllib3:
+            self._faultloom_window.finish()
+            return
+        from urllib3.exceptions import IncompleteRead
+
+        self._faultloom_window.abandon()
+        self._faultloom_error = IncompleteRead(self._faultloom_received, missing)
+
+    def _urllib3_error(self, error: Exception) -> Exception:
+        """What urllib3, which decodes chunks itself, raises for an invalid size of a chunk."""
+        from http.client import IncompleteRead
+
+        from urllib3.exceptions import InvalidChunkLength, ProtocolError
+
+        reason = error.__context__
+        if not isinstance(error, IncompleteRead) or not isinstance(reason, ValueError):
+            return error
+        if str(reason).endswith("b''"):
+            return ProtocolError("Response ended prematurely")
+        invalid = InvalidChunkLength.__new__(InvalidChunkLength)  # its __init__ needs urllib3's own response
+        invalid.partial, invalid.expected, invalid.response, invalid.length = self._faultloom_received, None, self, b""
+        return invalid
+
+    def _raise(self, decoded_by_urllib3: bool = True) -> None:
         error, self._faultloom_error = self._faultloom_error, None
+        if isinstance(error, Exception) and self._faultloom_for_urllib3 and decoded_by_urllib3:
+            error = self._urllib3_error(error)
         if error is not None:
             raise error
 
@@ -88,9 +130,14 @@ class WindowedReads:
         if amt is None or amt < 0:
             self._fill(sys.maxsize)
             error = self._faultloom_error
-            if error is not None and hasattr(error, "partial"):
+            if self._faultloom_missing:
+                from http.client import IncompleteRead
+
+                missing, self._faultloom_missing, self._faultloom_error = self._faultloom_missing, 0, None
+                raise IncompleteRead(window.take(sys.maxsize), missing)
+            if error is not None and isinstance(getattr(error, "partial", None), bytes):
                 error.partial = window.take(sys.maxsize)
-            self._raise()
+            self._raise(decoded_by_urllib3=False)
             return window.take(sys.maxsize)
         self._fill(amt)
         data = window.take(amt)

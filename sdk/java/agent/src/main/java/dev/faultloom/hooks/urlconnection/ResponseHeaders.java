@@ -12,6 +12,7 @@ final class ResponseHeaders {
     private static final Field MESSAGE;
     private static final Method REMOVE;
     private static final Method SET;
+    private static final Method VALUE;
     /** Whether the headers can be changed; if not, requests do not accept a tail. */
     static final boolean ACCESSIBLE;
 
@@ -21,6 +22,7 @@ final class ResponseHeaders {
         Field message = null;
         Method remove = null;
         Method set = null;
+        Method value = null;
         try {
             responses = Class.forName("sun.net.www.protocol.http.HttpURLConnection").getDeclaredField("responses");
             responses.setAccessible(true);
@@ -30,6 +32,7 @@ final class ResponseHeaders {
             message.setAccessible(true);
             remove = responses.getType().getMethod("remove", String.class);
             set = responses.getType().getMethod("set", String.class, String.class);
+            value = responses.getType().getMethod("getValue", int.class);
         } catch (ReflectiveOperationException | RuntimeException e) {
             responses = null;
         }
@@ -38,10 +41,21 @@ final class ResponseHeaders {
         MESSAGE = message;
         REMOVE = remove;
         SET = set;
-        ACCESSIBLE = responses != null && set != null;
+        VALUE = value;
+        ACCESSIBLE = responses != null && value != null;
     }
 
     private ResponseHeaders() {}
+
+    /** Whether the headers of a reply have arrived. Does not call the connection. */
+    static boolean hasAny(HttpURLConnection connection) {
+        try {
+            Object responses = ACCESSIBLE ? RESPONSES.get(connection) : null;
+            return responses != null && VALUE.invoke(responses, 0) != null;
+        } catch (ReflectiveOperationException | RuntimeException e) {
+            return false;
+        }
+    }
 
     /** Removes our headers. */
     static void removeOurs(HttpURLConnection connection) {

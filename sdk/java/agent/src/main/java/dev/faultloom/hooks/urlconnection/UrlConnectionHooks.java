@@ -42,6 +42,7 @@ public final class UrlConnectionHooks {
         int faultStatus; // of a status fault, or 0
         boolean replyProcessed;
         boolean isReentrant; // the hooks themselves call the connection
+        int depth; // of getInputStream, which calls itself through getResponseCode
         InputStream input;
         InputStream error;
 
@@ -82,7 +83,13 @@ public final class UrlConnectionHooks {
         if (status >= 400) {
             throw new IOException("Server returned HTTP response code: " + status + " for URL: " + connection.getURL());
         }
-        return status != 0 ? InputStream.nullInputStream() : exchange.input;
+        if (status != 0) {
+            return InputStream.nullInputStream();
+        }
+        if (exchange.input == null) {
+            exchange.depth++;
+        }
+        return exchange.input;
     }
 
     /** Before {@code getErrorStream}. Not null: its result. */
@@ -181,13 +188,18 @@ public final class UrlConnectionHooks {
     /** After {@code getInputStream}. Returns the body for the application. */
     public static Object replied(HttpURLConnection connection, Object body, Throwable error) throws IOException {
         Exchange exchange = used ? EXCHANGES.get(connection) : null;
-        if (exchange == null || exchange.isReentrant || exchange.replyProcessed || exchange.isUnsent()) {
+        if (exchange == null || exchange.isReentrant) {
+            return body;
+        }
+        exchange.depth = Math.max(0, exchange.depth - 1); // 0 if the hooks were installed during the call
+        if (exchange.depth > 0 || exchange.replyProcessed || exchange.isUnsent()) {
             return body;
         }
         exchange.replyProcessed = true;
         exchange.isReentrant = true;
         try {
-            if (connection.getHeaderField(0) == null) {
+            // after a failure, asking the connection could send the request again
+            if (error == null ? connection.getHeaderField(0) == null : !ResponseHeaders.hasAny(connection)) {
                 exchange.call.recordFailure(error == null ? new IOException("no reply") : error);
                 return body;
             }
@@ -217,7 +229,7 @@ public final class UrlConnectionHooks {
             return;
         }
         InputStream out = TailInputStream.of(in, tail, call);
-        ResponseHeaders.setLength(connection, TailInputStream.lengthOf(out, received));
+        ResponseHeaders.setLength(connection, TailInputStream.lengthOf(out, received, null));
         if (failed) {
             exchange.error = out;
         } else {

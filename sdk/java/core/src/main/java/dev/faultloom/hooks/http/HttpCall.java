@@ -159,13 +159,14 @@ public final class HttpCall {
 
     /**
      * Records the reply as soon as the window holds the complete tail of this call: the application's next call may
-     * depend on the history.
+     * depend on the history. Returns whether it does.
      */
-    public void recordIfComplete(TailWindow window) {
+    public boolean recordIfComplete(TailWindow window) {
         byte[] found = window.completeTail(call.id);
         if (found != null) {
             recordReply(found);
         }
+        return found != null;
     }
 
     /** Records that the request failed on this side. */

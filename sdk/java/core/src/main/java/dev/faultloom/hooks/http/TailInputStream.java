@@ -5,6 +5,8 @@ import java.io.ByteArrayInputStream;
 import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /** The body of a reply without its tail. */
 public final class TailInputStream extends FilterInputStream {
@@ -14,11 +16,16 @@ public final class TailInputStream extends FilterInputStream {
     private static final int MAX_CHANGED = 32 << 20;
     /** A reply with a tail and at most this length is read at once. */
     private static final int MAX_EAGER = 256 << 10;
+    /** How long it is waited for. The application must not wait longer for the headers than without tracing. */
+    private static final long MAX_EAGER_MS = 100;
 
     private final HttpCall call;
     private final TailWindow window = new TailWindow();
     private final byte[] chunk = new byte[8192];
     private boolean ended;
+    private boolean closed;
+    /** Why the body broke off. It is thrown when the bytes before it have been read. */
+    private IOException failure;
 
     public TailInputStream(InputStream in, HttpCall call) {
         super(in);
@@ -54,22 +61,56 @@ public final class TailInputStream extends FilterInputStream {
     }
 
     /**
-     * The length of a body that {@link #of} returned, -1: unknown.
+     * The length of a body that {@link #of} returned, -1: unknown. A declared length means that the callee has
+     * finished: the body is read at once if it arrives in time. This records the history before the application's next
+     * call, which may depend on it.
      *
      * @param received the length that the reply declared, with the tail; -1: unknown
+     * @param abort ends a read of the body, from another thread; null: the body's {@code available} includes the bytes
+     *     that the socket has received
      */
-    public static long lengthOf(InputStream body, long received) throws IOException {
+    public static long lengthOf(InputStream body, long received, Runnable abort) throws IOException {
         if (!(body instanceof TailInputStream)) {
             return body.available(); // changed by a fault: all of it is in memory
         }
         if (received < 0 || received > MAX_EAGER) {
             return -1;
         }
-        // A declared length means that the callee has finished. Reading on does not block for long, and records the
-        // history before the application's next call, which may depend on it.
         TailInputStream tail = (TailInputStream) body;
-        tail.prefetch();
-        return tail.window.ready();
+        boolean isWhole = abort == null ? tail.readAvailable(received) : tail.readAhead(abort);
+        return isWhole ? tail.window.ready() : -1;
+    }
+
+    /** Reads without blocking. Returns whether the body has arrived, with its tail. */
+    private boolean readAvailable(long received) throws IOException {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(MAX_EAGER_MS);
+        long left = received;
+        while (!ended && left > 0) {
+            if (in.available() > 0) {
+                left -= fill();
+            } else if (System.nanoTime() - deadline > 0) {
+                return false;
+            } else {
+                LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(200));
+            }
+        }
+        return failure == null && call.recordIfComplete(window);
+    }
+
+    /** Reads on another thread. Returns whether the body has arrived. */
+    private boolean readAhead(Runnable abort) {
+        ReadAhead ahead = ReadAhead.start(in, abort);
+        if (ahead == null) {
+            return false;
+        }
+        in = ahead;
+        if (!ahead.awaitEnd(MAX_EAGER_MS)) {
+            return false;
+        }
+        while (!ended) {
+            fill();
+        }
+        return failure == null;
     }
 
     @Override
@@ -83,7 +124,13 @@ public final class TailInputStream extends FilterInputStream {
         if (length == 0) {
             return 0;
         }
+        if (closed) {
+            return in.read(b, from, length); // fails as the library does
+        }
         while (window.ready() == 0) {
+            if (failure != null) {
+                throw failure;
+            }
             if (ended) {
                 return -1;
             }
@@ -92,15 +139,17 @@ public final class TailInputStream extends FilterInputStream {
         return window.take(b, from, length);
     }
 
-    private int fill() throws IOException {
+    /** Reads once. A failure ends the body; bytes that were held back then belong to it. */
+    private int fill() {
         int n;
         try {
             n = in.read(chunk);
         } catch (IOException e) {
             ended = true;
+            failure = e;
             window.releaseAll();
             call.recordReply(null);
-            throw e;
+            return -1;
         }
         if (n < 0) {
             ended = true;
@@ -110,12 +159,6 @@ public final class TailInputStream extends FilterInputStream {
             call.recordIfComplete(window);
         }
         return n;
-    }
-
-    private void prefetch() throws IOException {
-        while (!ended) {
-            fill();
-        }
     }
 
     @Override
@@ -153,6 +196,7 @@ public final class TailInputStream extends FilterInputStream {
             // recorded as a gap
         } finally {
             ended = true;
+            closed = true;
             call.recordReply(null);
             in.close();
         }

@@ -34,10 +34,9 @@ final class TracedFuture<T> extends CompletableFuture<T> {
     @Override
     public boolean cancel(boolean interrupt) {
         Future<?> step = pendingStep;
-        boolean done = super.cancel(interrupt);
         if (step != null) {
-            step.cancel(interrupt);
+            step.cancel(interrupt); // completes this future with the library's exception
         }
-        return done;
+        return super.cancel(interrupt);
     }
 }

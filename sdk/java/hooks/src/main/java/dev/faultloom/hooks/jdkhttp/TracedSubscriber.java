@@ -21,8 +21,9 @@ final class TracedSubscriber<T> implements BodySubscriber<T>, Flow.Subscription 
     private final TailWindow window = new TailWindow();
     private Flow.Subscription library;
     private long demand;
-    private boolean completed;
-    private byte[] lastBytes; // to deliver before completion; null: none, or completed
+    private boolean ended;
+    private Throwable failure; // why the body broke off; null: it is complete
+    private byte[] lastBytes; // to deliver before the end; null: none, or delivered
 
     TracedSubscriber(BodySubscriber<T> application, boolean tail, HttpCall call) {
         this.application = application;
@@ -97,8 +98,14 @@ final class TracedSubscriber<T> implements BodySubscriber<T>, Flow.Subscription 
         if (call.effect.changesBody()) {
             rest = Arrays.copyOf(rest, Faults.changeBody(call.effect.outcome, rest, rest.length));
         }
+        end(rest, null);
+    }
+
+    /** Delivers the last bytes and then the end of the body. */
+    private void end(byte[] rest, Throwable error) {
         synchronized (this) {
-            completed = true;
+            ended = true;
+            failure = error;
             lastBytes = rest;
         }
         flushLast();
@@ -107,7 +114,7 @@ final class TracedSubscriber<T> implements BodySubscriber<T>, Flow.Subscription 
     private void flushLast() {
         byte[] out;
         synchronized (this) {
-            if (!completed || lastBytes == null || (lastBytes.length > 0 && demand == 0)) {
+            if (!ended || lastBytes == null || (lastBytes.length > 0 && demand == 0)) {
                 return;
             }
             out = lastBytes;
@@ -116,12 +123,16 @@ final class TracedSubscriber<T> implements BodySubscriber<T>, Flow.Subscription 
         if (out.length > 0) {
             application.onNext(buffers(out));
         }
-        application.onComplete();
+        if (failure == null) {
+            application.onComplete();
+        } else {
+            application.onError(failure);
+        }
     }
 
     @Override
     public void onError(Throwable error) {
         call.recordReply(null);
-        application.onError(error);
+        end(takeAll(), error); // no tail will come: bytes that were held back belong to the body
     }
 }

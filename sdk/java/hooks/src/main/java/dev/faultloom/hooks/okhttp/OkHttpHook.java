@@ -53,7 +53,7 @@ public final class OkHttpHook implements Interceptor {
             call.recordFailure(e);
             throw e;
         }
-        return receive(response, request, call);
+        return receive(response, request, call, chain.call()::cancel);
     }
 
     private static long timeoutNanos(Chain chain) {
@@ -105,7 +105,7 @@ public final class OkHttpHook implements Interceptor {
     }
 
     /** The response for the application. */
-    private static Response receive(Response response, Request request, HttpCall call) throws IOException {
+    private static Response receive(Response response, Request request, HttpCall call, Runnable cancel) throws IOException {
         boolean tail = call.replyStarted(response.code(), response::header);
         Response.Builder builder = response.newBuilder().request(request)
                 .removeHeader(Envelope.HISTORY_HEADER).removeHeader(Envelope.REPLY_HEADER);
@@ -117,7 +117,7 @@ public final class OkHttpHook implements Interceptor {
         if (call.effect.losesReply()) {
             throw new SocketException("Connection reset");
         }
-        long length = TailInputStream.lengthOf(stream, body.contentLength());
+        long length = TailInputStream.lengthOf(stream, body.contentLength(), cancel);
         builder.removeHeader("Content-Length");
         if (length >= 0) {
             builder.header("Content-Length", Long.toString(length));

@@ -1,0 +1,223 @@
+// Command replies calls the scripted server of `xtask replies` with each client library, see
+// xtask/src/replies/driver.rs.
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	faultloom "faultloom.dev/go"
+	_ "faultloom.dev/go/auto"
+)
+
+// call is one call and its limits. Zero: none.
+type call struct {
+	ctx     context.Context
+	target  string
+	timeout time.Duration
+	cancel  time.Duration
+}
+
+// context returns the context of the call. It is canceled, or has a deadline, when the call is to end.
+func (c call) context() (context.Context, context.CancelFunc) {
+	if c.timeout > 0 {
+		return context.WithTimeout(c.ctx, c.timeout)
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	if c.cancel > 0 {
+		time.AfterFunc(c.cancel, cancel)
+	}
+	return ctx, cancel
+}
+
+type observed struct {
+	Unsupported bool   `json:"unsupported"`
+	Status      int    `json:"status"`
+	Bytes       string `json:"bytes"`
+	Error       string `json:"error"`
+	content     []byte
+}
+
+var errUnsupported = errors.New("the library has no such limit")
+
+var libraries = []struct {
+	name string
+	call func(call, *observed) error
+}{
+	{"http", byHTTP},
+	{"http-timeout", byClientTimeout},
+	{"grpc", byGRPC},
+	{"grpc-stream", byStream},
+}
+
+func byHTTP(c call, out *observed) error {
+	ctx, cancel := c.context()
+	defer cancel()
+	return get(ctx, &http.Client{}, c.target, out)
+}
+
+// byClientTimeout uses the client's own timeout.
+func byClientTimeout(c call, out *observed) error {
+	if c.cancel > 0 {
+		return errUnsupported
+	}
+	return get(c.ctx, &http.Client{Timeout: c.timeout}, c.target, out)
+}
+
+func get(ctx context.Context, client *http.Client, target string, out *observed) error {
+	transport := &http.Transport{DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	client.Transport = faultloom.Transport(transport)
+	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+target, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	out.Status = response.StatusCode
+	out.content, err = io.ReadAll(response.Body)
+	return err
+}
+
+func dial(c call) (*grpc.ClientConn, string, error) {
+	address, path, _ := strings.Cut(c.target, "/")
+	channel, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	return channel, "/" + path, err
+}
+
+// add appends a message, with fields that it should not have.
+func (o *observed) add(message proto.Message) error {
+	bytes, err := proto.Marshal(message)
+	o.content = append(append(o.content, bytes...), '|')
+	return err
+}
+
+func byGRPC(c call, out *observed) error {
+	ctx, cancel := c.context()
+	defer cancel()
+	channel, method, err := dial(c)
+	if err != nil {
+		return err
+	}
+	defer channel.Close()
+	reply := &wrapperspb.BytesValue{}
+	if err := channel.Invoke(ctx, method, &wrapperspb.BytesValue{}, reply); err != nil {
+		return err
+	}
+	return out.add(reply)
+}
+
+func byStream(c call, out *observed) error {
+	ctx, cancel := c.context()
+	defer cancel()
+	channel, method, err := dial(c)
+	if err != nil {
+		return err
+	}
+	defer channel.Close()
+	stream, err := channel.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(&wrapperspb.BytesValue{}); err != nil {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	for {
+		reply := &wrapperspb.BytesValue{}
+		if err := stream.RecvMsg(reply); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := out.add(reply); err != nil {
+			return err
+		}
+	}
+}
+
+// typeOf returns the types of an error and of those that it wraps, and what programs test for.
+func typeOf(err error) string {
+	if s, ok := status.FromError(err); ok {
+		return "grpc " + s.Code().String()
+	}
+	// a client's own timeout and its context end at the same time, and either may be reported
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return "timeout"
+	}
+	text := ""
+	for one := err; one != nil; one = errors.Unwrap(one) {
+		text += fmt.Sprintf("%T ", one)
+	}
+	for _, known := range []error{context.Canceled, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET} {
+		if errors.Is(err, known) {
+			text += known.Error() + " "
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+func serve(w http.ResponseWriter, r *http.Request) {
+	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 4)
+	milliseconds := func(text string) time.Duration {
+		n, _ := strconv.Atoi(text)
+		return time.Duration(n) * time.Millisecond
+	}
+	c := call{ctx: r.Context(), timeout: milliseconds(parts[1]), cancel: milliseconds(parts[2]), target: parts[3]}
+	for _, library := range libraries {
+		if library.name != parts[0] {
+			continue
+		}
+		var out observed
+		if err := library.call(c, &out); err == errUnsupported {
+			out.Unsupported = true
+		} else if err != nil {
+			out.Error = typeOf(err)
+		}
+		out.Bytes = hex.EncodeToString(out.content)
+		json.NewEncoder(w).Encode(out)
+		return
+	}
+	http.NotFound(w, r)
+}
+
+func main() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print("ready ", listener.Addr().(*net.TCPAddr).Port)
+	for _, library := range libraries {
+		fmt.Print(" ", library.name)
+	}
+	fmt.Println()
+	go func() {
+		io.Copy(io.Discard, os.Stdin) // until the parent ends
+		os.Exit(0)
+	}()
+	log.Fatal(http.Serve(listener, faultloom.Handler(http.HandlerFunc(serve))))
+}

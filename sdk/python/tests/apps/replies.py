@@ -1,0 +1,267 @@
+"""Calls the scripted server of ``xtask replies`` with each client library, see xtask/src/replies/driver.rs."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import logging
+import threading
+import urllib.error
+import urllib.request
+
+import flask
+import grpc
+import grpc.aio
+import httpx
+import requests
+import urllib3
+from lifetime import announce
+from werkzeug.serving import make_server
+
+#: longer than any test
+TIMEOUT_S = 60.0
+CHUNK_BYTES = 100
+
+app = flask.Flask("replies")
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+
+
+class UnsupportedError(Exception):
+    """The library has no way to cancel a call."""
+
+
+class Observed:
+    def __init__(self):
+        self.status = 0
+        self.bytes = b""
+
+
+class Limits:
+    def __init__(self, timeout_ms, cancel_ms):
+        self.timeout_s = timeout_ms / 1000 if timeout_ms else TIMEOUT_S
+        self.cancel_s = cancel_ms / 1000
+
+    def refuse_cancel(self):
+        if self.cancel_s:
+            raise UnsupportedError
+
+
+def open_connection(observed, target, limits):
+    limits.refuse_cancel()
+    address, path = target.split("/", 1)
+    connection = http.client.HTTPConnection(address, timeout=limits.timeout_s)
+    connection.request("GET", f"/{path}")
+    reply = connection.getresponse()
+    observed.status = reply.status
+    return reply
+
+
+def by_http_client(observed, target, limits):
+    reply = open_connection(observed, target, limits)
+    while data := reply.read(CHUNK_BYTES):
+        observed.bytes += data
+
+
+def by_http_client_whole(observed, target, limits):
+    observed.bytes = open_connection(observed, target, limits).read()
+
+
+def by_http_client_read1(observed, target, limits):
+    reply = open_connection(observed, target, limits)
+    while data := reply.read1(CHUNK_BYTES):
+        observed.bytes += data
+
+
+def by_urllib(observed, target, limits):
+    limits.refuse_cancel()
+    try:
+        reply = urllib.request.urlopen(f"http://{target}", timeout=limits.timeout_s)
+    except urllib.error.HTTPError as error:
+        reply = error
+    observed.status = reply.status
+    with reply:
+        while data := reply.read(CHUNK_BYTES):
+            observed.bytes += data
+
+
+def by_urllib3(observed, target, limits):
+    limits.refuse_cancel()
+    with urllib3.PoolManager(retries=False, timeout=limits.timeout_s) as pool:
+        reply = pool.request("GET", f"http://{target}", preload_content=False)
+        observed.status = reply.status
+        for data in reply.stream(CHUNK_BYTES):
+            observed.bytes += data
+
+
+def by_urllib3_whole(observed, target, limits):
+    limits.refuse_cancel()
+    with urllib3.PoolManager(retries=False, timeout=limits.timeout_s) as pool:
+        reply = pool.request("GET", f"http://{target}")
+        observed.status, observed.bytes = reply.status, reply.data
+
+
+def by_requests(observed, target, limits):
+    limits.refuse_cancel()
+    reply = requests.get(f"http://{target}", timeout=limits.timeout_s)
+    observed.status, observed.bytes = reply.status_code, reply.content
+
+
+def by_requests_stream(observed, target, limits):
+    limits.refuse_cancel()
+    with requests.get(f"http://{target}", timeout=limits.timeout_s, stream=True) as reply:
+        observed.status = reply.status_code
+        for data in reply.iter_content(CHUNK_BYTES):
+            observed.bytes += data
+
+
+def by_httpx(observed, target, limits):
+    limits.refuse_cancel()
+    with httpx.Client(timeout=limits.timeout_s) as client:
+        with client.stream("GET", f"http://{target}") as reply:
+            observed.status = reply.status_code
+            for data in reply.iter_raw():
+                observed.bytes += data
+
+
+def by_httpx_whole(observed, target, limits):
+    limits.refuse_cancel()
+    reply = httpx.get(f"http://{target}", timeout=limits.timeout_s)
+    observed.status, observed.bytes = reply.status_code, reply.content
+
+
+def by_httpx_async(observed, target, limits):
+    async def call():
+        async with httpx.AsyncClient(timeout=limits.timeout_s) as client:
+            async with client.stream("GET", f"http://{target}") as reply:
+                observed.status = reply.status_code
+                async for data in reply.aiter_raw():
+                    observed.bytes += data
+
+    asyncio.run(canceled_after(call(), limits))
+
+
+async def canceled_after(call, limits):
+    task = asyncio.ensure_future(call)
+    if limits.cancel_s:
+        asyncio.get_running_loop().call_later(limits.cancel_s, task.cancel)
+    return await task
+
+
+def or_none(message):
+    """grpcio returns no message for a reply that has a status but no whole message."""
+    return b"none" if message is None else message
+
+
+def channel_and_method(target):
+    address, path = target.split("/", 1)
+    return address, f"/{path}"
+
+
+def by_grpc(observed, target, limits):
+    address, method = channel_and_method(target)
+    with grpc.insecure_channel(address) as channel:
+        stub = channel.unary_unary(method)
+        if limits.cancel_s:
+            call = stub.future(b"x", timeout=limits.timeout_s)
+            threading.Timer(limits.cancel_s, call.cancel).start()
+            observed.bytes = or_none(call.result())
+        else:
+            observed.bytes = or_none(stub(b"x", timeout=limits.timeout_s))
+
+
+def by_grpc_future(observed, target, limits):
+    address, method = channel_and_method(target)
+    with grpc.insecure_channel(address) as channel:
+        call = channel.unary_unary(method).future(b"x", timeout=limits.timeout_s)
+        if limits.cancel_s:
+            threading.Timer(limits.cancel_s, call.cancel).start()
+        observed.bytes = or_none(call.result())
+
+
+def by_grpc_stream(observed, target, limits):
+    address, method = channel_and_method(target)
+    with grpc.insecure_channel(address) as channel:
+        call = channel.unary_stream(method)(b"x", timeout=limits.timeout_s)
+        if limits.cancel_s:
+            threading.Timer(limits.cancel_s, call.cancel).start()
+        for message in call:
+            observed.bytes += message + b"|"
+
+
+def run_aio(call):
+    """grpc.aio supports only one event loop at a time. The scope of the request is in the context of the call."""
+    asyncio.run_coroutine_threadsafe(call, aio_loop).result()
+
+
+aio_loop = asyncio.new_event_loop()
+threading.Thread(target=aio_loop.run_forever, daemon=True).start()
+
+
+def by_grpc_aio(observed, target, limits):
+    async def call():
+        address, method = channel_and_method(target)
+        async with grpc.aio.insecure_channel(address) as channel:
+            observed.bytes = or_none(await channel.unary_unary(method)(b"x", timeout=limits.timeout_s))
+
+    run_aio(canceled_after(call(), limits))
+
+
+def by_grpc_aio_stream(observed, target, limits):
+    async def call():
+        address, method = channel_and_method(target)
+        async with grpc.aio.insecure_channel(address) as channel:
+            messages = b""
+            async for message in channel.unary_stream(method)(b"x", timeout=limits.timeout_s):
+                messages += message + b"|"
+            # not after an error: whether the messages before it arrive depends on timing in grpc.aio
+            observed.bytes = messages
+
+    run_aio(canceled_after(call(), limits))
+
+
+LIBRARIES = {
+    "http.client": by_http_client,
+    "http.client-whole": by_http_client_whole,
+    "http.client-read1": by_http_client_read1,
+    "urllib": by_urllib,
+    "urllib3": by_urllib3,
+    "urllib3-whole": by_urllib3_whole,
+    "requests": by_requests,
+    "requests-stream": by_requests_stream,
+    "httpx": by_httpx,
+    "httpx-whole": by_httpx_whole,
+    "httpx-async": by_httpx_async,
+    "grpc": by_grpc,
+    "grpc-future": by_grpc_future,
+    "grpc-stream": by_grpc_stream,
+    "grpc-aio": by_grpc_aio,
+    "grpc-aio-stream": by_grpc_aio_stream,
+}
+
+
+def type_of(error):
+    """The types of an exception and of those that it wraps; for gRPC also the code."""
+    if isinstance(error, grpc.RpcError):
+        return f"RpcError {error.code().name}"
+    types = [type(error).__name__]
+    while error.args and isinstance(error.args[-1], BaseException):
+        error = error.args[-1]
+        types.append(type(error).__name__)
+    return " < ".join(types)
+
+
+@app.get("/<library>/<int:timeout_ms>/<int:cancel_ms>/<path:target>")
+def call(library, timeout_ms, cancel_ms, target):
+    observed, error_type = Observed(), ""
+    try:
+        LIBRARIES[library](observed, target, Limits(timeout_ms, cancel_ms))
+    except UnsupportedError:
+        return {"unsupported": True}
+    except (Exception, asyncio.CancelledError) as error:
+        error_type = type_of(error)
+    return {"status": observed.status, "bytes": observed.bytes.hex(), "error": error_type}
+
+
+server = make_server("127.0.0.1", 0, app, threaded=True)
+announce(f"{server.server_port} {' '.join(LIBRARIES)}")
+server.serve_forever()

@@ -1,0 +1,269 @@
+//! `cargo run -p xtask -- replies [LANGUAGE…]`: replies that end badly, with and without tracing.
+//!
+//! Tracing must not change what an application observes. A scripted server sends the replies of `spec/replies`, which
+//! are cut, reset, slow or of a wrong length. Every client library with hooks makes each call twice, untraced and
+//! traced. Status, bytes and type of the error must be equal, and the durations must not differ by more than
+//! [`BOUND_MS`]. Both calls get the same bytes, so an untraced caller gets the tail of a reply as a part of its body.
+//! What is compared is the body before the tail; a traced caller must get nothing of a tail that is whole.
+//!
+//! The last line of the output is a JSON object with the counts, for benches.
+
+mod case;
+mod driver;
+mod grpc;
+mod hpack;
+mod script;
+mod server;
+
+use crate::shell::note;
+use case::Case;
+use driver::{Driver, Observed};
+use serde::Serialize;
+use server::Server;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use wire::envelope::{Accept, Hop, Signed, assemble};
+use wire::trust::{Purpose, Trust};
+
+pub const LANGUAGES: [&str; 4] = ["go", "java", "node", "python"];
+
+/// How much the durations of both calls may differ. Generous: tests run on busy machines. A call that ignores its
+/// caller's limit takes many seconds longer.
+const BOUND_MS: u64 = 2000;
+
+/// Calls at a time for each driver. Most of them wait.
+const WORKERS: usize = 8;
+
+/// The counts of a run.
+#[derive(Debug, Default, Serialize)]
+pub struct Counts {
+    pub cases: usize,
+    pub libraries: Vec<String>,
+    /// Pairs of calls that were compared.
+    pub compared: usize,
+    /// Pairs that a library does not support, such as a synchronous call that cannot be canceled.
+    pub unsupported: usize,
+    pub differences_to_untraced: usize,
+}
+
+/// Runs all cases with the libraries of these languages and prints the differences and the counts.
+pub fn replies(languages: &[&str]) -> Result<Counts, String> {
+    let chosen: Vec<&'static str> =
+        LANGUAGES.into_iter().filter(|one| languages.is_empty() || languages.contains(one)).collect();
+    if chosen.len() < languages.len() {
+        return Err(format!("languages: {}", LANGUAGES.join(", ")));
+    }
+    let (http, grpc) = (case::read("http")?, case::read("grpc")?);
+    let trust_text = format!("environment replies;key trace t1 {};faults on", "5a".repeat(32));
+    let trust = Trust::parse(&trust_text).map_err(|e| e.to_string())?;
+    let mut counts = Counts { cases: http.len() + grpc.len(), ..Counts::default() };
+    let mut differences = Vec::new();
+    for language in chosen {
+        let driver = Driver::start(language, &trust_text)?;
+        let run = Run { driver: &driver, trust: &trust };
+        // the first call of a library loads its code, which can take longer than the limits in the cases
+        for library in &driver.libraries {
+            let case = if library.starts_with("grpc") { grpc.first() } else { http.first() };
+            case.map(|case| run.compare(library, case)).transpose()?;
+        }
+        let jobs = driver.libraries.iter().flat_map(|library| {
+            let cases = if library.starts_with("grpc") { &grpc } else { &http };
+            cases.iter().map(move |case| (library.as_str(), case))
+        });
+        let (compared, unsupported) = run.all(&jobs.collect::<Vec<_>>(), &mut differences)?;
+        counts.compared += compared;
+        counts.unsupported += unsupported;
+        counts.libraries.extend(driver.libraries.iter().map(|library| format!("{language}/{library}")));
+    }
+    counts.differences_to_untraced = differences.len();
+    note(&serde_json::to_string(&counts).map_err(|e| e.to_string())?);
+    if differences.is_empty() { Ok(counts) } else { Err(differences.join("\n")) }
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}
+
+/// The calls of one driver.
+struct Run<'a> {
+    driver: &'a Driver,
+    trust: &'a Trust,
+}
+
+impl Run<'_> {
+    /// Makes all calls, several at a time. Returns how many pairs were compared and how many are unsupported.
+    fn all(&self, jobs: &[(&str, &Case)], differences: &mut Vec<String>) -> Result<(usize, usize), String> {
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..WORKERS {
+                scope.spawn(|| {
+                    while let Some((library, case)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let result = self.compare(library, case);
+                        results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+                    }
+                });
+            }
+        });
+        let mut unsupported = 0;
+        for result in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            match result? {
+                Compared::Equal => {}
+                Compared::Unsupported => unsupported += 1,
+                Compared::Different(text) => differences.push(text),
+            }
+        }
+        differences.sort();
+        Ok((jobs.len() - unsupported, unsupported))
+    }
+
+    /// Makes one call untraced and traced.
+    fn compare(&self, library: &str, case: &Case) -> Result<Compared, String> {
+        let plain = self.attempt(library, case, false)?;
+        if plain.unsupported {
+            return Ok(Compared::Unsupported);
+        }
+        let traced = self.attempt(library, case, true)?;
+        let difference = difference(case, &plain, &traced);
+        Ok(difference.map_or(Compared::Equal, |what| {
+            let name = format!("{}/{library} {}", self.driver.language, case.name);
+            Compared::Different(format!("{name}: {what}\n  untraced {}\n  traced   {}", text(&plain), text(&traced)))
+        }))
+    }
+
+    fn attempt(&self, library: &str, case: &Case, is_traced: bool) -> Result<Observed, String> {
+        static ATTEMPTS: AtomicUsize = AtomicUsize::new(1);
+        let number = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+        let kind = library.strip_prefix("grpc").map(|kind| if kind.contains("stream") { "stream" } else { "unary" });
+        let server = Server::start(case, kind.is_some(), self.trust)?;
+        let path = kind.map_or(case.name.clone(), |kind| format!("{kind}/{}", case.name));
+        let target = format!("127.0.0.1:{}/{path}", server.port);
+        let envelope = if is_traced { Some(self.envelope(number as u64)?) } else { None };
+        let observed = self.driver.call(library, case.timeout_ms, case.cancel_ms, &target, envelope.as_deref())?;
+        // the comparison would prove nothing if the traced call were not traced
+        let received = server.received();
+        if !observed.unsupported && (received.requests == 0 || (received.traced > 0) != is_traced) {
+            let name = format!("{}/{library} {}", self.driver.language, case.name);
+            return Err(format!("{name}: {received:?} of a call with traced = {is_traced}: {}", text(&observed)));
+        }
+        Ok(observed)
+    }
+
+    /// An envelope that asks for a history, as a header.
+    fn envelope(&self, number: u64) -> Result<String, String> {
+        use base64::Engine;
+        let key = self.trust.key_for(Purpose::Trace).ok_or("no key")?;
+        let signed = Signed {
+            trace_id: u128::from(number).to_be_bytes(),
+            run: None,
+            expires: unix_s() + 300,
+            key_id: key.id.clone(),
+            environment: self.trust.environment.clone(),
+            history: true,
+            bridge: false,
+            plan: None,
+        };
+        let hop = Hop { call: number << 20 | 1, accept: Accept::default(), receive_limit: 0, evidence: Vec::new() };
+        let bytes = signed.sign(key).and_then(|part| assemble(&part, &hop)).map_err(|e| e.to_string())?;
+        Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+enum Compared {
+    Equal,
+    Unsupported,
+    Different(String),
+}
+
+/// What tracing changed.
+fn difference(case: &Case, plain: &Observed, traced: &Observed) -> Option<&'static str> {
+    if plain.error == "hang" {
+        return Some("the untraced call hangs, so the case proves nothing");
+    }
+    if traced.error == "hang" {
+        return Some("hangs");
+    }
+    if plain.status != traced.status {
+        return Some("status");
+    }
+    if plain.error != traced.error {
+        return Some("type of the error");
+    }
+    if plain.ms.abs_diff(traced.ms) > BOUND_MS {
+        return Some("duration");
+    }
+    // two hexadecimal digits for each byte
+    let body = case.body_bytes().map(|bytes| 2 * bytes);
+    let tail = 2 * script::tail(0).len();
+    let before_tail =
+        |observed: &Observed| observed.bytes[..observed.bytes.len().min(body.unwrap_or(usize::MAX))].to_owned();
+    let is_equal = if plain.error.is_empty() {
+        let has_tail = body.is_some_and(|body| plain.bytes.len() >= body + tail);
+        let length = if has_tail { before_tail(plain).len() } else { plain.bytes.len() };
+        before_tail(traced) == before_tail(plain) && traced.bytes.len() == length
+    } else {
+        // of a tail that was cut, an application gets nothing or all that arrived
+        case.any_bytes || before_tail(traced) == before_tail(plain)
+    };
+    if is_equal { None } else { Some("bytes") }
+}
+
+fn text(observed: &Observed) -> String {
+    let Observed { status, error, bytes, ms, .. } = observed;
+    let error = if error.is_empty() { "no error" } else { error };
+    format!("status {status}, {} bytes, {error}, {ms} ms", bytes.len() / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BOUND_MS, Case, Observed, difference, script};
+
+    fn case(reply: &[&str]) -> Case {
+        let reply: Vec<String> = reply.iter().map(|step| (*step).to_owned()).collect();
+        Case { name: "case".into(), reply, timeout_ms: 0, cancel_ms: 0, any_bytes: false }
+    }
+
+    /// What an application gets that reads these bytes of a reply.
+    fn observed(bytes: usize, error: &str) -> Observed {
+        Observed { status: 200, bytes: "61".repeat(bytes), error: error.into(), ms: 5, ..Observed::default() }
+    }
+
+    #[test]
+    fn everything_that_an_application_observes_is_compared() {
+        let plain_reply = case(&["{body 0..10}"]);
+        let plain = observed(10, "");
+        let traced = |change: fn(&mut Observed)| {
+            let mut traced = plain.clone();
+            change(&mut traced);
+            difference(&plain_reply, &plain, &traced)
+        };
+        assert_eq!(traced(|_| ()), None);
+        assert_eq!(traced(|traced| traced.status = 0), Some("status"));
+        assert_eq!(traced(|traced| traced.error = "Reset".into()), Some("type of the error"));
+        assert_eq!(traced(|traced| traced.error = "hang".into()), Some("hangs"));
+        assert_eq!(traced(|traced| traced.ms += BOUND_MS + 1), Some("duration"));
+        assert_eq!(traced(|traced| traced.bytes.truncate(18)), Some("bytes"));
+        assert_eq!(traced(|traced| traced.bytes.replace_range(0..2, "62")), Some("bytes"));
+        let hangs = observed(0, "hang");
+        assert_eq!(
+            difference(&plain_reply, &hangs, &hangs),
+            Some("the untraced call hangs, so the case proves nothing")
+        );
+    }
+
+    #[test]
+    fn a_whole_tail_is_removed_and_bytes_of_a_cut_one_do_not_count() {
+        let with_tail = case(&["{body 0..10}{tail}"]);
+        let tail = script::tail(0).len();
+        let whole = observed(10 + tail, "");
+        assert_eq!(difference(&with_tail, &whole, &observed(10, "")), None);
+        assert_eq!(difference(&with_tail, &whole, &whole), Some("bytes"));
+        let cut = observed(14, "Reset");
+        assert_eq!(difference(&with_tail, &cut, &observed(10, "Reset")), None);
+        assert_eq!(difference(&with_tail, &cut, &cut), None);
+        assert_eq!(difference(&with_tail, &cut, &observed(9, "Reset")), Some("bytes"));
+        // without an error, what looks like a tail but is not whole belongs to the body
+        assert_eq!(difference(&with_tail, &observed(14, ""), &observed(10, "")), Some("bytes"));
+    }
+}
