@@ -236,6 +236,9 @@ fn a_history_that_cannot_be_read_is_a_gap_at_its_call() {
     // the history of the service itself
     home.run(&["record", "--trust", &trust, &url("/unreadable")])
         .exits(5)
+        .says("verdict unknown: the reply's history cannot be read: a call's name is not UTF-8");
+    home.run(&["sweep", "--trust", &trust, &url("/unreadable")])
+        .exits(5)
         .says("answered with a history that cannot be read")
         .says("a call's name is not UTF-8");
 }

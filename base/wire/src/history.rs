@@ -172,7 +172,7 @@ struct SegmentReader<'a> {
     events_read: usize,
 }
 
-impl SegmentReader<'_> {
+impl<'a> SegmentReader<'a> {
     fn number(&mut self) -> Result<u64, Problem> {
         self.r.varint().map_err(|_| Problem::Number)
     }
@@ -225,6 +225,7 @@ impl SegmentReader<'_> {
         let mut sent = 0u64;
         let mut at_us = 0u64;
         let mut ended = std::collections::HashSet::new();
+        let mut nested: Vec<(usize, &[u8])> = Vec::new();
         while !self.r.is_empty() {
             let Some(left) = budget.left.checked_sub(1) else {
                 budget.exceeded = true;
@@ -254,15 +255,10 @@ impl SegmentReader<'_> {
                     if call == 0 || call > sent || !ended.insert(call) {
                         return Err(Problem::NotOpen(call));
                     }
-                    let (child, unreadable) = match tag & TAG_CHILD {
-                        0 => (None, None),
-                        _ => match self.child(depth, budget)? {
-                            Ok(child) => (Some(Box::new(child)), None),
-                            Err(unreadable) => (None, Some(Box::new(unreadable))),
-                        },
-                    };
-                    let gap = tag & TAG_GAP != 0 || unreadable.is_some();
-                    let ended = CallEnded { call, status, gap, child, unreadable };
+                    if tag & TAG_CHILD != 0 {
+                        nested.push((segment.events.len(), self.nested()?));
+                    }
+                    let ended = CallEnded { call, status, gap: tag & TAG_GAP != 0, child: None, unreadable: None };
                     if tag_kind == RECV_RESPONSE {
                         EventKind::RecvResponse(ended)
                     } else {
@@ -274,6 +270,19 @@ impl SegmentReader<'_> {
             };
             segment.events.push(Event { at_us, kind });
         }
+        // after the segment's own events: however large a nested segment is, they are not left out
+        for (event, bytes) in nested {
+            let child = child(bytes, depth + 1, budget)?;
+            if let EventKind::RecvResponse(ended) | EventKind::CallFailed(ended) = &mut segment.events[event].kind {
+                match child {
+                    Ok(child) => ended.child = Some(Box::new(child)),
+                    Err(unreadable) => {
+                        ended.gap = true;
+                        ended.unreadable = Some(Box::new(unreadable));
+                    }
+                }
+            }
+        }
         Ok(segment)
     }
 
@@ -282,22 +291,25 @@ impl SegmentReader<'_> {
         if index < FAULTS_MAX as u64 { Ok(index) } else { Err(Problem::Fault(index)) }
     }
 
-    /// The segment of a callee, or why it is left out.
-    fn child(&mut self, depth: usize, budget: &mut Budget) -> Result<Result<Segment, Unreadable>, Problem> {
+    fn nested(&mut self) -> Result<&'a [u8], Problem> {
         let n = self.number()?;
-        let bytes = usize::try_from(n).ok().and_then(|n| self.r.take(n).ok()).ok_or(Problem::Child(n))?;
-        let before = budget.left;
-        let child = segment(bytes, depth + 1, budget);
-        if child.is_err() {
-            if budget.ends_reading && budget.exceeded {
-                return Err(Problem::Events);
-            }
-            if !budget.ends_reading {
-                budget.left = before; // events that are left out do not count
-            }
-        }
-        Ok(child)
+        usize::try_from(n).ok().and_then(|n| self.r.take(n).ok()).ok_or(Problem::Child(n))
     }
+}
+
+/// The segment of a callee, or why it is left out.
+fn child(bytes: &[u8], depth: usize, budget: &mut Budget) -> Result<Result<Segment, Unreadable>, Problem> {
+    let before = budget.left;
+    let child = segment(bytes, depth, budget);
+    if child.is_err() {
+        if budget.ends_reading && budget.exceeded {
+            return Err(Problem::Events);
+        }
+        if !budget.ends_reading {
+            budget.left = before; // events that are left out do not count
+        }
+    }
+    Ok(child)
 }
 
 pub fn put_head(out: &mut Vec<u8>, call: u64) {

@@ -214,7 +214,7 @@ def test_a_child_with_which_there_would_be_too_many_events_is_left_out():
         return b"\1\0\0\1n\0\1p" + b"\x0a\0" + bytes((number,)) + b"\0" + encode_varint(len(child)) + child
 
     head = b"\0" + encode_string("s") + encode_string("") + b"\1"
-    flat = [head + b"\1\0\0\1n\0\1p" + b"\1\0\1\2" * (n - 1) for n in (99_994, 99_995)]
+    flat = [head + b"\1\0\0\1n\0\1p" + b"\1\0\1\2" * (n - 1) for n in (99_995, 99_996)]
     for child, kept in zip(flat, (True, False)):
         segment = decode_history(b"\1" + bytes(8) + head + call(1, child) + call(2, head) + b"\4\0\0").segment
         ends = [(event.child is not None, event.gap) for event in segment.events if event.call and event.status == 0 and not event.name]

@@ -24,12 +24,16 @@ pub fn assess(space: usize, number: u64, sites: Vec<u32>, must_fire: bool, reply
     let violation = oracle.violation(reply);
     let unknown = if reply.unreachable {
         Some(format!("the target cannot be reached: {}", reply.reason.as_deref().unwrap_or("no connection")))
+    } else if let Some(why) = &reply.trace.entry.unreadable {
+        Some(format!("the reply's history cannot be read: {why}"))
     } else if reply.trace.entry.scope.is_none() && reply.status().is_some() {
         Some("the reply carries no history".to_owned())
     } else if reply.trace.faults_off() {
         Some("faults are switched off at the target".to_owned())
     } else if reply.trace.is_truncated() && fired.len() < sites.len() {
         Some("the history is truncated, so it is unknown which faults fired".to_owned())
+    } else if !reply.trace.unreadable().is_empty() && fired.len() < sites.len() {
+        Some("a part of the history cannot be read, so it is unknown which faults fired".to_owned())
     } else if fired.is_empty() && reply.status().is_some() && must_fire {
         // no fault fired, so the request should have made the recorded call
         Some("no fault took effect although its call was recorded before".to_owned())
@@ -130,6 +134,9 @@ impl RecordingAssessment {
 /// Why it is unknown whether all these faults fired.
 fn missing_evidence(reply: &Reply, faults: &[Fault]) -> Vec<String> {
     let trace = &reply.trace;
+    if let Some(why) = &trace.entry.unreadable {
+        return vec![format!("the reply's history cannot be read: {why}")];
+    }
     if trace.entry.scope.is_none() {
         return vec!["the reply carries no history: no SDK at the entry, other keys, or a proxy removed it".to_owned()];
     }
@@ -137,8 +144,13 @@ fn missing_evidence(reply: &Reply, faults: &[Fault]) -> Vec<String> {
         return vec!["faults are switched off at the target (`faultloom faults on`)".to_owned()];
     }
     let fired: BTreeSet<usize> = trace.walk().iter().filter_map(|call| call.fault).collect();
-    let result =
-        if trace.is_truncated() { "may have taken effect: the history is truncated" } else { "never took effect" };
+    let result = if trace.is_truncated() {
+        "may have taken effect: the history is truncated"
+    } else if !trace.unreadable().is_empty() {
+        "may have taken effect: a part of the history cannot be read"
+    } else {
+        "never took effect"
+    };
     let missing = faults.iter().enumerate().filter(|(i, _)| !fired.contains(i));
     missing.map(|(_, fault)| format!("fault '{fault}' {result}")).collect()
 }

@@ -85,6 +85,14 @@ impl Peer {
 impl Connection {
     /// Sends one request. `forwarded`: to the sink, with this token.
     pub async fn request(&mut self, request: &Request, forwarded: bool, token: &str) -> Result<Reply, Error> {
+        // a server may close a connection after each reply, as Flask's does
+        let is_open = match &mut self.sender {
+            Sender::Http(sender) => sender.ready().await.is_ok(),
+            Sender::Grpc(sender) => sender.ready().await.is_ok(),
+        };
+        if !is_open {
+            *self = self.peer.connect().await?;
+        }
         tokio::time::timeout(TIMEOUT, self.exchange(request, forwarded, token)).await?
     }
 
@@ -100,7 +108,6 @@ impl Connection {
                 for line in &request.lines {
                     out = out.header("x-faultloom", HeaderValue::from_bytes(line)?);
                 }
-                sender.ready().await?;
                 let reply = sender.send_request(out.body(Full::default())?).await?;
                 let history = reply.headers().keys().any(|name| name.as_str().starts_with("x-faultloom"));
                 let is_ok = reply.status() == 200;
@@ -125,7 +132,6 @@ impl Connection {
                 for value in &request.values {
                     out = out.header("x-faultloom-bin", STANDARD_NO_PAD.encode(value));
                 }
-                sender.ready().await?;
                 let reply = sender.send_request(out.body(Full::new(body.freeze()))?).await?;
                 let (head, body) = reply.into_parts();
                 let collected = body.collect().await?;

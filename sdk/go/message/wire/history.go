@@ -161,6 +161,7 @@ func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 	segment := decodePrefix(&r)
 	var table []string
 	var ended []bool // by call number - 1
+	var nested []nestedSegment
 	var at uint64
 	for !r.failed && r.rest != "" {
 		if budget.left == 0 {
@@ -197,18 +198,7 @@ func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 			ended[e.Call-1] = true
 			e.Gap = tag&TagGap != 0
 			if tag&TagChild != 0 {
-				bytes, before := r.bytes(r.boundedVarint(MaxHistoryBytes)), budget.left
-				if r.failed {
-					return nil, Malformed
-				}
-				child, err := decodeSegment(bytes, depth+1, budget)
-				if err != nil && budget.endsReading && budget.exceeded {
-					return nil, err
-				}
-				if err != nil && !budget.endsReading {
-					budget.left = before // events that are left out do not count
-				}
-				e.Child, e.Gap = child, e.Gap || err != nil
+				nested = append(nested, nestedSegment{len(segment.Events), r.bytes(r.boundedVarint(MaxHistoryBytes))})
 			}
 		case SendResponse:
 			if tag != SendResponse {
@@ -223,5 +213,24 @@ func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 	if r.failed {
 		return nil, Malformed
 	}
+	// after the segment's own events: however large a nested segment is, they are not left out
+	for _, n := range nested {
+		before := budget.left
+		child, err := decodeSegment(n.bytes, depth+1, budget)
+		if err != nil && budget.endsReading && budget.exceeded {
+			return nil, err
+		}
+		if err != nil && !budget.endsReading {
+			budget.left = before // events that are left out do not count
+		}
+		e := &segment.Events[n.event]
+		e.Child, e.Gap = child, e.Gap || err != nil
+	}
 	return &segment, nil
+}
+
+// nestedSegment is the segment that belongs to the event with this index.
+type nestedSegment struct {
+	event int
+	bytes string
 }

@@ -197,6 +197,7 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
   const out = readSegmentHead(r);
   const table: string[] = [];
   const ended: boolean[] = []; // by call number - 1
+  const nested: { event: CallEnd; from: number; end: number }[] = [];
   let atUs: Uint64 = 0;
   let finished = false;
   while (!r.bad && r.left > 0) {
@@ -236,34 +237,23 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
         return undefined;
       }
       ended[call - 1] = true;
-      let child: Segment | null = null;
-      let gap = (tag & TAG_GAP) !== 0;
+      const event: CallEnd = {
+        kind: kind === RECV_RESPONSE ? 'RECV_RESPONSE' : 'CALL_FAILED',
+        atUs,
+        call,
+        status,
+        gap: (tag & TAG_GAP) !== 0,
+        child: null,
+      };
       if ((tag & TAG_CHILD) !== 0) {
         const n = r.count(MAX_HISTORY_BYTES);
         if (r.bad || n > r.left) {
           return undefined;
         }
-        const before = budget.left;
-        child = decodeSegment(new Reader(r.bytes, r.at, r.at + n), depth + 1, budget) ?? null;
-        if (child === null) {
-          if (budget.endsReading && budget.exceeded) {
-            return undefined;
-          }
-          if (!budget.endsReading) {
-            budget.left = before; // events that are left out do not count
-          }
-          gap = true;
-        }
+        nested.push({ event, from: r.at, end: r.at + n });
         r.at += n;
       }
-      out.events.push({
-        kind: kind === RECV_RESPONSE ? 'RECV_RESPONSE' : 'CALL_FAILED',
-        atUs,
-        call,
-        status,
-        gap,
-        child,
-      });
+      out.events.push(event);
     } else if (tag === SEND_RESPONSE) {
       finished = true;
       out.events.push({ kind: 'SEND_RESPONSE', atUs, status: r.varint() });
@@ -271,8 +261,28 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
       return undefined;
     }
   }
-  return r.bad ? undefined : out;
+  if (r.bad) {
+    return undefined;
+  }
+  // after the segment's own events: however large a nested segment is, they are not left out
+  for (const { event, from, end } of nested) {
+    const before = budget.left;
+    event.child = decodeSegment(new Reader(r.bytes, from, end), depth + 1, budget) ?? null;
+    if (event.child === null) {
+      if (budget.endsReading && budget.exceeded) {
+        return undefined;
+      }
+      if (!budget.endsReading) {
+        budget.left = before; // events that are left out do not count
+      }
+      event.gap = true;
+    }
+  }
+  return out;
 }
+
+/** The event at the end of a call. */
+type CallEnd = Extract<Event, { child: Segment | null }>;
 
 /** Writes everything before the events. */
 export function writeHead(

@@ -83,7 +83,7 @@ fn processes(state: &Value) -> Vec<String> {
 fn running() -> Vec<String> {
     let output = quiet(&mut command(&built("faultloom"), &["--home", HOME, "--json", "ps"]));
     let state = output.ok().and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
-    state.map_or_else(Vec::new, |state| processes(&state))
+    state.map_or_else(Vec::new, |ps| processes(&ps["state"]))
 }
 
 /// Time to accept a valid envelope or to refuse a forged one, whichever is longer.
@@ -104,7 +104,8 @@ fn verify_us(size: &Size) -> Result<f64, String> {
 fn table(peers: &Map<String, Value>) {
     println!("\n  {:<14} {:>9} {:>7} {:>8}", "peer", "hostile", "obeyed", "crashed");
     for (name, counts) in peers {
-        println!("  {name:<14} {:>9} {:>7} {:>8}", counts["hostile"], counts["obeyed"], counts["crashed"]);
+        let count = |key: &str| counts[key].as_u64().unwrap_or(0);
+        println!("  {name:<14} {:>9} {:>7} {:>8}", count("hostile"), count("obeyed"), count("crashed"));
         for example in counts["examples"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             println!("    {}", example.chars().take(600).collect::<String>());
         }

@@ -185,6 +185,12 @@ fn counted(book: &Book) {
         ("left-out-too-large", "one more", within(8_999, &unreadable, 999), "too_large"),
         ("unreadable", "an event that cannot be read", vec![part(&head, 1), part(&unreadable, 1)], "unreadable"),
         (
+            "unreadable-first",
+            "a segment's own events are read before those nested in it",
+            [within(10_001, &[], 0), vec![part(&unreadable, 1)]].concat(),
+            "unreadable",
+        ),
+        (
             "unreadable-last",
             "an event that cannot be read, after 9,999",
             [flat(9_999), vec![part(&unreadable, 1)]].concat(),

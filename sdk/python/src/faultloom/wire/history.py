@@ -192,6 +192,7 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: _Budget) -> 
     events = segment.events
     table: List[str] = []
     ended: Set[int] = set()
+    nested: List[Tuple[int, int, int]] = []
     sent = at_us = kind = 0
     while r.at < end:
         if not budget.left:
@@ -215,20 +216,21 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: _Budget) -> 
                 raise malformed("the end of a call that is not open")
             ended.add(call)
             status = r.varint()
-            child: Optional[Segment] = None
-            gap = bool(tag & TAG_GAP)
             if tag & TAG_CHILD:
                 length = r.varint()
                 if length > end - r.at:
                     raise malformed("a child longer than the rest")
-                child = _child(data, r.at, r.at + length, depth + 1, budget)
-                gap |= child is None
+                nested.append((len(events), r.at, r.at + length))
                 r.at += length
-            events.append(Event(kind, at_us, call, status=status, gap=gap, child=child))
+            events.append(Event(kind, at_us, call, status=status, gap=bool(tag & TAG_GAP)))
         elif kind == SEND_RESPONSE and not tag & ~7:
             events.append(Event(kind, at_us, status=r.varint()))
         else:
             raise malformed("event kind")
+    # after the segment's own events: however large a nested segment is, they are not left out
+    for index, start, stop in nested:
+        child = _child(data, start, stop, depth + 1, budget)
+        events[index] = events[index]._replace(child=child, gap=events[index].gap or child is None)
     return segment
 
 

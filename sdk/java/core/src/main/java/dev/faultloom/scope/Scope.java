@@ -250,8 +250,8 @@ public final class Scope {
                 evidence.countPrerequisites(false, process.service(), call.peer, call.name);
             }
             if (embed && evidence.hasConditions) {
-                // One that cannot be read is embedded all the same: the tool reports what is wrong with it. One with too
-                // many events is not, since the plan's conditions do not cover it.
+                // One that cannot be read is embedded all the same: the tool reports what is wrong with it. One with
+                // too many events is not, since the plan's conditions do not cover it.
                 Segment.Counted counted = Segment.decodeCounted(b, to - child, to);
                 if (counted.tooLarge) {
                     embed = false;

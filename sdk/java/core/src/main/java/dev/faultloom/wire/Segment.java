@@ -141,6 +141,7 @@ public final class Segment {
         List<Event> events = new ArrayList<>();
         List<String> table = new ArrayList<>();
         boolean[] ended = new boolean[8]; // by call number
+        List<int[]> nested = new ArrayList<>(); // index of an event, start and end of its segment
         int calls = 0;
         long at = 0;
         boolean hasResponse = false;
@@ -178,17 +179,11 @@ public final class Segment {
                         throw WireError.MALFORMED;
                     }
                     ended[call] = true;
-                    Segment child = null;
-                    boolean gap = (tag & Event.TAG_GAP) != 0;
                     if ((tag & Event.TAG_CHILD) != 0) {
                         int start = r.skip(r.count(History.MAX_BYTES));
-                        if (r.hasFailed()) {
-                            throw WireError.MALFORMED;
-                        }
-                        child = decodeChild(b, start, r.position(), depth + 1, budget);
-                        gap |= child == null;
+                        nested.add(new int[] {events.size(), start, r.position()});
                     }
-                    events.add(Event.callEnd(tag & Event.KIND_MASK, at, call, status, gap, child));
+                    events.add(Event.callEnd(tag & Event.KIND_MASK, at, call, status, (tag & Event.TAG_GAP) != 0, null));
                     break;
                 }
                 case Event.SEND_RESPONSE:
@@ -204,6 +199,12 @@ public final class Segment {
         }
         if (r.hasFailed()) {
             throw WireError.MALFORMED;
+        }
+        // after the segment's own events: however large a nested segment is, they are not left out
+        for (int[] n : nested) {
+            Segment child = decodeChild(b, n[1], n[2], depth + 1, budget);
+            Event e = events.get(n[0]);
+            events.set(n[0], Event.callEnd(e.kind, e.atUs, e.call, e.status, e.gap || child == null, child));
         }
         return new Segment(flags, service, name, startUs, Collections.unmodifiableList(events));
     }

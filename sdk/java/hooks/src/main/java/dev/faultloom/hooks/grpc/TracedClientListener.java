@@ -134,8 +134,8 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
     }
 
     /**
-     * Removes histories from the trailers. The last value counts, because the callee may have forwarded earlier ones; the
-     * whole history of a message takes precedence. Whether there were any.
+     * Removes histories from the trailers. The last value counts, because the callee may have forwarded earlier ones;
+     * the whole history of a message takes precedence. Whether there were any.
      */
     private boolean takeHistories(Metadata trailers) {
         byte[] last = trailers.get(GrpcKeys.CARRIER);
