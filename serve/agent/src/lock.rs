@@ -128,9 +128,14 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
+    use std::sync::{Mutex, PoisonError};
+
+    /// A process that one test starts holds the sockets of the other until it executes its program.
+    static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
     fn a_second_agent_is_rejected_with_the_pid_of_the_first() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("faultloom-lock-test-{}", std::process::id());
         let first = HostLock::take(&name).unwrap();
         let refused = HostLock::take(&name).err().unwrap();
@@ -143,6 +148,7 @@ mod tests {
     /// Any local user could keep the agent of root from running.
     #[test]
     fn an_unprivileged_holder_does_not_block_a_privileged_agent() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         const HOLD: &str = "
 import socket, sys
 s = socket.socket(socket.AF_UNIX); s.bind('\\0' + sys.argv[1]); s.listen(1); print('held', flush=True); input()";
