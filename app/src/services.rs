@@ -137,9 +137,15 @@ pub async fn start_detached(
     target: &Target,
     mut supervisor: Command,
 ) -> Result<DetachedTarget, Failure> {
+    use std::os::unix::fs::OpenOptionsExt;
     use std::os::unix::process::CommandExt;
     let log_path = context.home.join("up.log");
-    let log = std::fs::File::create(&log_path)
+    let log = std::fs::File::options()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&log_path)
         .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", log_path.display())))?;
     let mut child = supervisor
         .stdin(Stdio::null())

@@ -12,6 +12,9 @@ pub fn collect() -> Result<(Slice, Vec<String>), Failure> {
     let from_ms = now_ms();
     let Selection { mut collector, rejections, limits } =
         select(Mode::Only(Source::Polling)).or_else(|_| select(Mode::Only(Source::Tuples))).map_err(|failure| {
+            if rustix::process::geteuid().is_root() {
+                return failure;
+            }
             Failure { next: Some("run as root to see the owners of all sockets".to_owned()), ..failure }
         })?;
     let mut identifier = Identifier::start()?;

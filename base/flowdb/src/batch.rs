@@ -199,7 +199,7 @@ impl<'w> Batch<'w> {
 
     pub fn losses(&self) -> Vec<Row> {
         let row = |((from_ms, boot), losses): (&(i64, BootKey), &Losses)| {
-            let Losses { table_full, recursion, windows, unreadable } = *losses;
+            let Losses { table_full, recursion, windows, unreadable, closed_unseen: _ } = *losses;
             let counts = [table_full, recursion, windows, unreadable].map(Value::from).to_vec();
             [vec![(*from_ms).into(), MINUTE_MS.into()], columns(boot), counts].concat()
         };

@@ -145,6 +145,7 @@ fn add_losses(hosts: &mut Hosts, row: &Row) {
         recursion: count(&row[3]),
         windows: count(&row[4]),
         unreadable: count(&row[5]),
+        ..Losses::default()
     };
 }
 

@@ -75,6 +75,14 @@ pub struct Losses {
     /// Processes whose sockets were not readable.
     #[serde(default)]
     pub unreadable: u64,
+    /// Connections whose end no event reported: a comparison with the kernel's sockets found that they are gone. They
+    /// are included in the closed ones. Only in what an agent reports itself, not in stored windows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub closed_unseen: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Losses {
@@ -88,5 +96,6 @@ impl Losses {
         self.recursion += other.recursion;
         self.windows += other.windows;
         self.unreadable += other.unreadable;
+        self.closed_unseen += other.closed_unseen;
     }
 }

@@ -1,5 +1,6 @@
 //! The folder of a run: files that appear as a whole by rename, and files of records that are only appended to.
 
+use crate::private;
 use model::Failure;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
@@ -25,7 +26,7 @@ fn failed(what: &str, path: &Path, e: &std::io::Error) -> Failure {
 
 impl RunDir {
     pub(crate) fn create(path: &Path) -> Result<RunDir, Failure> {
-        std::fs::create_dir_all(path).map_err(|e| failed("created", path, &e))?;
+        private::create_directory(path).map_err(|e| failed("created", path, &e))?;
         let dir = RunDir::existing(path).lock()?;
         // another process may have removed the folder as an orphan before it was locked
         if !dir.file("lock").exists() {
@@ -43,7 +44,7 @@ impl RunDir {
     /// Environment failure if another process has locked the run.
     pub fn lock(mut self) -> Result<RunDir, Failure> {
         let path = self.path.join("lock");
-        let file = File::options()
+        let file = private::options()
             .create(true)
             .truncate(false)
             .write(true)
@@ -69,7 +70,8 @@ impl RunDir {
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.file(name);
         let partial = self.file(&format!(".{name}.partial"));
-        let written = File::create(&partial).and_then(|mut f| f.write_all(bytes).and_then(|()| f.sync_data()));
+        let create = || private::options().create(true).truncate(true).write(true).open(&partial);
+        let written = create().and_then(|mut f| f.write_all(bytes).and_then(|()| f.sync_data()));
         written.map_err(|e| failed("written", &partial, &e))?;
         std::fs::rename(&partial, &path).map_err(|e| failed("published", &path, &e))?;
         Ok(path)
@@ -93,7 +95,7 @@ impl RunDir {
             Ok(bytes) => bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1),
             Err(_) => 0,
         };
-        let file = File::options().create(true).append(true).open(&path).map_err(|e| failed("opened", &path, &e))?;
+        let file = private::options().create(true).append(true).open(&path).map_err(|e| failed("opened", &path, &e))?;
         file.set_len(whole as u64).map_err(|e| failed("repaired", &path, &e))?;
         Ok(AppendFile { file, path })
     }

@@ -7,11 +7,14 @@
 //! <home>/runs/<id>/lock               locked (flock) by the process that works on the run
 //! ```
 //!
+//! Only the owner can read the store: files are 0600 and directories 0700.
+//!
 //! A finished artifact appears by rename, so a reader gets all of it or none. Several processes may use one store:
 //! SQLite serializes the rows, and the lock prevents two of them from working on one run.
 
 pub mod artifact;
 mod orphans;
+mod private;
 pub mod runs;
 mod schema;
 

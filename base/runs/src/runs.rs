@@ -1,6 +1,7 @@
 //! The table of runs.
 
 use crate::artifact::RunDir;
+use crate::private;
 use crate::schema;
 use model::{Failure, HostFacts, KindName, Run, RunId, Verdict};
 use sqlx::Row;
@@ -45,6 +46,11 @@ async fn retry_while_locked(write: impl AsyncFn() -> Result<(), sqlx::Error>) ->
 }
 
 async fn open_once(file: &Path) -> Result<SqlitePool, sqlx::Error> {
+    // SQLite would create it with the rights that the umask permits; its other files have those of this one
+    match private::options().create_new(true).write(true).open(file) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(sqlx::Error::Io(e)),
+        _ => {}
+    }
     let options = SqliteConnectOptions::new()
         .filename(file)
         .create_if_missing(true)
@@ -58,7 +64,7 @@ impl Store {
     pub async fn open(home: &Path) -> Result<Store, Failure> {
         make_home(home)?;
         let runs = home.join("runs");
-        std::fs::create_dir_all(&runs).map_err(|e| {
+        private::create_directory(&runs).map_err(|e| {
             Failure::environment(format!("cannot create {}: {e}", runs.display()))
                 .next("choose another folder with --home DIR")
         })?;
@@ -215,8 +221,8 @@ fn digits_of_id(text: &str) -> Option<String> {
     (digits.len() >= DIGITS_MIN && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// Creates the folder of the store, readable by its owner only, because runs may contain secrets. An existing folder is
-/// not changed.
+/// Creates the folder of the store, readable by its owner only, because runs may contain secrets. The rights of an
+/// existing store are corrected.
 pub fn make_home(home: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::DirBuilderExt;
     let parent = match home.parent() {
@@ -230,7 +236,8 @@ pub fn make_home(home: &Path) -> Result<(), Failure> {
     made.map_err(|e| {
         Failure::environment(format!("cannot create {}: {e}", home.display()))
             .next("choose another folder with --home DIR")
-    })
+    })?;
+    private::secure(home)
 }
 
 fn run_from(row: &SqliteRow) -> Result<Run, Failure> {

@@ -73,13 +73,43 @@ static __always_inline void count_bytes(struct tracked *tracked, struct sock *sk
 	}
 }
 
-// Returns true for the one caller that may attribute the connection. The hook and a file scan can race for it.
+// Returns true for the one caller that may count the connection. The hook and a file scan can race for it.
+static __always_inline bool claim(struct tracked *tracked)
+{
+	return !(tracked->state & CLAIMED) && !(__sync_fetch_and_or(&tracked->state, CLAIMED) & CLAIMED);
+}
+
 static __always_inline bool take_attribution(struct tracked *tracked)
 {
-	if (!(tracked->state & UNATTRIBUTED) || !(__sync_fetch_and_and(&tracked->state, ~UNATTRIBUTED) & UNATTRIBUTED))
+	if (!(tracked->state & UNATTRIBUTED) || !claim(tracked))
 		return false;
+	__sync_fetch_and_and(&tracked->state, ~UNATTRIBUTED);
 	add_to_counter(UNATTRIBUTED_NOW, -1);
 	return true;
+}
+
+// Called at each event that only an established connection can have, because the kernel may have skipped the hook at
+// the event itself.
+static __always_inline void set_established(struct tracked *tracked, struct sock *sk)
+{
+	__u32 state = tracked->state;
+	if (state & LISTENING) {
+		// Another program that claimed it does the same.
+		if (!claim(tracked))
+			return;
+		set_key(tracked, sk, PASSIVE);
+		add_to_counter(UNATTRIBUTED_NOW, 1);
+		__sync_fetch_and_or(&tracked->state, UNATTRIBUTED | ESTABLISHED);
+		__sync_fetch_and_and(&tracked->state, ~(LISTENING | CLAIMED));
+	} else if (state & COUNTED && !(state & ESTABLISHED)) {
+		if (__sync_fetch_and_or(&tracked->state, ESTABLISHED) & ESTABLISHED)
+			return;
+		struct flow_counts *counts = flow_counts_of(get_epoch(), &tracked->key, 0, false);
+		if (counts) {
+			COUNT(counts, established, 1);
+			counts->example_port = active_port(tracked, sk);
+		}
+	}
 }
 
 static __always_inline void count_closed(struct tracked *tracked, struct sock *sk, int from, struct flow_counts *counts)
@@ -91,12 +121,28 @@ static __always_inline void count_closed(struct tracked *tracked, struct sock *s
 	count_bytes(tracked, sk, from, counts);
 }
 
+// Counts the end of a connection once.
+static __always_inline bool end_connection(struct tracked *tracked, struct sock *sk, int from)
+{
+	__u32 before = __sync_fetch_and_or(&tracked->state, GONE);
+	if (!(before & COUNTED) || before & GONE)
+		return false;
+	__u32 epoch = get_epoch();
+	struct flow_counts *counts = flow_counts_of(epoch, &tracked->key, 0, false);
+	if (!counts)
+		return false;
+	count_closed(tracked, sk, from, counts);
+	if (!(before & compared_flag(epoch)))
+		COUNT(counts, ended, 1);
+	return true;
+}
+
 // Marks the connection so that its end is counted. If it ended while a file scan was counting it, counts the end here.
-static __always_inline void mark_counted(struct tracked *tracked, struct sock *sk, __u32 also,
+static __always_inline void mark_counted(struct tracked *tracked, struct sock *sk, __u32 also, __u32 epoch,
 					 struct flow_counts *counts)
 {
 	counts->example_port = active_port(tracked, sk);
-	if (__sync_fetch_and_or(&tracked->state, COUNTED | also) & GONE)
+	if (__sync_fetch_and_or(&tracked->state, COUNTED | also | compared_flag(epoch)) & GONE)
 		count_closed(tracked, sk, TCP_ESTABLISHED, counts);
 }
 
@@ -108,10 +154,13 @@ static __always_inline void attribute_owner(struct tracked *tracked, struct sock
 		set_owner(tracked, task);
 	else
 		tracked->key.attribution = tracked->key.tgid ? LISTENER : NOBODY;
-	struct flow_counts *counts = flow_counts_of(&tracked->key, task, is_current);
-	if (!counts)
+	__u32 epoch = get_epoch();
+	struct flow_counts *counts = flow_counts_of(epoch, &tracked->key, task, is_current);
+	if (!counts) {
+		__sync_fetch_and_and(&tracked->state, ~CLAIMED);
 		return;
+	}
 	COUNT(counts, opened, 1);
 	COUNT(counts, established, 1);
-	mark_counted(tracked, sk, 0, counts);
+	mark_counted(tracked, sk, 0, epoch, counts);
 }

@@ -49,11 +49,14 @@ static __always_inline void adopt(struct tracked *tracked, struct sock *sk, stru
 	// An accepted connection inherits the backlog of its listener; a connecting socket has none.
 	set_key(tracked, sk, sk->sk_max_ack_backlog ? PASSIVE : ACTIVE);
 	set_owner(tracked, task);
-	struct flow_counts *counts = flow_counts_of(&tracked->key, task, false);
-	if (!counts)
+	__u32 epoch = get_epoch();
+	struct flow_counts *counts = flow_counts_of(epoch, &tracked->key, task, false);
+	if (!counts) {
+		__sync_fetch_and_and(&tracked->state, ~CLAIMED);
 		return;
+	}
 	COUNT(counts, adopted, 1);
-	mark_counted(tracked, sk, state == TCP_SYN_SENT ? 0 : ESTABLISHED, counts);
+	mark_counted(tracked, sk, state == TCP_SYN_SENT ? 0 : ESTABLISHED, epoch, counts);
 }
 
 static __always_inline void scan_tcp(struct sock *sk, struct task_struct *task, struct control *control)
@@ -72,13 +75,15 @@ static __always_inline void scan_tcp(struct sock *sk, struct task_struct *task, 
 	if (tracked->scan == control->scan)
 		return;
 	tracked->scan = control->scan;
+	if (state != TCP_SYN_SENT)
+		set_established(tracked, sk);
 	if (take_attribution(tracked))
 		attribute_owner(tracked, sk, task, false);
-	else if (!(tracked->state & COUNTED))
+	else if (!(tracked->state & (COUNTED | UNATTRIBUTED)) && claim(tracked))
 		adopt(tracked, sk, task, state);
 	if (!(tracked->state & COUNTED) || tracked->state & GONE)
 		return;
-	struct flow_counts *counts = flow_counts_of(&tracked->key, task, false);
+	struct flow_counts *counts = flow_counts_of(get_epoch(), &tracked->key, task, false);
 	if (counts)
 		count_bytes(tracked, sk, state, counts);
 }

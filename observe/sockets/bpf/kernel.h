@@ -152,6 +152,7 @@ struct task_struct {
 } RELOCATED;
 
 struct seq_file;
+struct bpf_map;
 struct bpf_iter_meta {
 	struct seq_file *seq;
 } RELOCATED;
@@ -159,4 +160,10 @@ struct bpf_iter__task_file {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 	struct file *file;
+} RELOCATED;
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
 } RELOCATED;

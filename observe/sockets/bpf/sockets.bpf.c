@@ -11,7 +11,7 @@
 //   → CLOSE                 count bytes and failures; if still unattributed (reset), only the listener is known
 //
 // A scan of the open files of all processes (file_scan.h) finds connections that are older than the agent or stay open
-// for long.
+// for long. A comparison with the kernel's sockets (comparison.h) finds connections whose end the hook did not see.
 #include "kernel.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
@@ -24,6 +24,7 @@
 #include "connection.h"
 #include "non_tcp.h"
 #include "file_scan.h"
+#include "comparison.h"
 
 // Tracing programs must be GPL-compatible.
 char LICENSE[] SEC("license") = "GPL";
@@ -37,11 +38,12 @@ static __always_inline void on_connect(struct sock *sk)
 	set_owner(tracked, task);
 	set_key(tracked, sk, ACTIVE);
 	tracked->state = 0;
-	struct flow_counts *counts = flow_counts_of(&tracked->key, task, true);
+	__u32 epoch = get_epoch();
+	struct flow_counts *counts = flow_counts_of(epoch, &tracked->key, task, true);
 	if (!counts)
 		return;
 	COUNT(counts, opened, 1);
-	tracked->state = COUNTED;
+	tracked->state = COUNTED | CLAIMED | compared_flag(epoch);
 }
 
 static __always_inline void on_listen(struct sock *sk)
@@ -69,24 +71,22 @@ static __always_inline void on_established(struct sock *sk, int from)
 			return;
 		tracked->state = LISTENING;
 	}
-	if (tracked->state & LISTENING) {
-		set_key(tracked, sk, PASSIVE);
-		tracked->state = UNATTRIBUTED | ESTABLISHED;
-		add_to_counter(UNATTRIBUTED_NOW, 1);
-	} else if (tracked->state & COUNTED) {
-		struct flow_counts *counts = flow_counts_of(&tracked->key, 0, false);
-		tracked->state |= ESTABLISHED;
-		if (counts) {
-			COUNT(counts, established, 1);
-			counts->example_port = active_port(tracked, sk);
-		}
-	}
+	set_established(tracked, sk);
 }
 
-static __always_inline void on_closing(struct sock *sk)
+static __always_inline bool was_established(int state)
+{
+	return state != TCP_SYN_SENT && state != TCP_SYN_RECV && state != TCP_NEW_SYN_RECV && state != TCP_CLOSE;
+}
+
+static __always_inline void on_closing(struct sock *sk, int from)
 {
 	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	if (tracked && take_attribution(tracked))
+	if (!tracked)
+		return;
+	if (was_established(from))
+		set_established(tracked, sk);
+	if (take_attribution(tracked))
 		attribute_owner(tracked, sk, bpf_get_current_task_btf(), true);
 }
 
@@ -101,18 +101,15 @@ static __always_inline void on_closed(struct sock *sk, int from)
 	}
 	if (!tracked)
 		return;
+	if (was_established(from))
+		set_established(tracked, sk);
 	if (take_attribution(tracked)) {
 		// A process that closes with unread data, or without lingering, sends a reset after it shut down both
 		// directions. If the peer reset the connection, the shutdown follows later.
 		bool is_current = sk->sk_shutdown == 3;
 		attribute_owner(tracked, sk, is_current ? bpf_get_current_task_btf() : 0, is_current);
 	}
-	__u32 before = __sync_fetch_and_or(&tracked->state, GONE);
-	if (!(before & COUNTED) || before & GONE)
-		return;
-	struct flow_counts *counts = flow_counts_of(&tracked->key, 0, false);
-	if (counts)
-		count_closed(tracked, sk, from, counts);
+	end_connection(tracked, sk, from);
 }
 
 static __always_inline bool is_relevant(struct sock *sk, int to)
@@ -133,7 +130,7 @@ static __always_inline void handle_change(struct sock *sk, int from, int to)
 	else if (to == TCP_CLOSE)
 		on_closed(sk, from);
 	else
-		on_closing(sk);
+		on_closing(sk, from);
 }
 
 // The kernel does not start a program while the same program runs on the same processor, so a state change in an

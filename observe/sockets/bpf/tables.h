@@ -35,9 +35,10 @@ struct flow_counts {
 	__u32 failed;
 	__u32 closed;  // after having been established
 	__u32 adopted; // open, but not opened in this flow: older than the agent, or moved here from another owner
-	__u32 moved;   // open, but moved to the flow of another owner
 	__u32 example_port;
-	__u32 zero;
+	// Found by a comparison (comparison.h):
+	__u32 compared; // open
+	__u32 ended;    // ended after the comparison began and before it reached the socket
 	__u64 sent;
 	__u64 received;
 };
@@ -75,10 +76,13 @@ enum {
 	UNATTRIBUTED = 4,  // passive, accepting process not known yet; not counted
 	ESTABLISHED = 8,
 	GONE = 16,         // closed
+	CLAIMED = 32,      // a program is about to count it, or has counted it
+	COMPARED_EVEN = 64, // the comparison with this parity needs nothing from it anymore
+	COMPARED_ODD = 128,
 };
 
 struct control { // written by user space
-	__u32 epoch;
+	__u32 epoch; // bit 0 selects the tables; the other bits are the number of the last comparison (comparison.h)
 	__u32 scan;
 	__u32 wake_at; // number of inserted keys at which user space is woken
 	__u32 zero;
@@ -89,7 +93,7 @@ struct tally { // written by the programs
 	__u32 listeners_changed;
 };
 
-enum { UNATTRIBUTED_NOW, LOST_FLOWS, LOST_PROCESSES, LOST_SOCKETS, LOST_LISTENERS, COUNTERS };
+enum { UNATTRIBUTED_NOW, LOST_FLOWS, LOST_PROCESSES, LOST_SOCKETS, LOST_LISTENERS, CLOSED_UNSEEN, COUNTERS };
 
 #define EVENTS 64
 
@@ -183,6 +187,18 @@ static __always_inline struct control *get_control(void)
 {
 	__u32 zero = 0;
 	return bpf_map_lookup_elem(&control, &zero);
+}
+
+// Programs read the epoch once, so that they count in one table and for one comparison.
+static __always_inline __u32 get_epoch(void)
+{
+	struct control *control = get_control();
+	return control ? control->epoch : 0;
+}
+
+static __always_inline __u32 compared_flag(__u32 epoch)
+{
+	return epoch & 2 ? COMPARED_ODD : COMPARED_EVEN;
 }
 
 static __always_inline void listeners_changed(void)

@@ -77,9 +77,16 @@ pub fn select(mode: Mode) -> Result<Selection, Failure> {
         }
     }
     let why = rejections.iter().map(Rejection::to_string).collect::<Vec<_>>().join("\n");
-    Err(Failure::environment("cannot observe the sockets of this host")
-        .why(why)
-        .next("run as root or as its systemd unit, or choose another --mode"))
+    Err(Failure::environment("cannot observe the sockets of this host").why(why).next(next_step()))
+}
+
+/// Root lacks permissions only if its namespaces or its security policy restrict it.
+fn next_step() -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        "choose another --mode; in a container, use the host's namespaces (--pid=host) and grant the capabilities"
+    } else {
+        "run as root or as its systemd unit, or choose another --mode"
+    }
 }
 
 fn start(source: Source) -> Result<Box<dyn Collector>, Failure> {
@@ -132,8 +139,11 @@ fn check_other_users_readable() -> Result<(), Failure> {
     Err(match denied {
         Some(error) => Failure::environment("cannot read the open files of other users' processes")
             .why(format!("{error}; this requires CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")),
-        None => Failure::environment("other users' processes are hidden, or there are none")
-            .why("mount /proc without hidepid, or run as root"),
+        None => Failure::environment("other users' processes are hidden, or there are none").why(if ours == 0 {
+            "mount /proc without hidepid; in a container, use the host's processes (--pid=host)"
+        } else {
+            "mount /proc without hidepid, or run as root"
+        }),
     })
 }
 
@@ -142,7 +152,9 @@ fn limits(source: Source) -> Vec<String> {
     if source == Source::Ebpf {
         return limits;
     }
-    limits.push("connections that start and end between two polls are missed; bytes are not counted".to_owned());
+    let missed =
+        "connections that start and end between two polls are missed, also short UDP exchanges and Unix sockets";
+    limits.push(format!("{missed}; bytes are not counted"));
     if source == Source::Tuples {
         limits.push("for other users' connections only the cgroup is known".to_owned());
     }

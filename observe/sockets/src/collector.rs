@@ -35,6 +35,8 @@ pub struct SocketObservation {
     pub netns: u64,
     /// None: unknown (`attribution` is then [`Attribution::None`]).
     pub owner: Option<Arc<Owner>>,
+    /// Several processes listen at the address; the owner is one of them, and which of them accepted is unknown.
+    pub any_worker: bool,
     pub link: Link,
     /// Port of the active end of one of the connections, if known; used to look up address translation.
     pub example_port: Option<u16>,

@@ -4,19 +4,41 @@
 //! The lock is an abstract Unix socket. It needs no world-writable directory, works across users and with a read-only
 //! file system, and the kernel releases it however the process ends. It never accepts a connection. Its name is valid
 //! within a network namespace; agents run in that of the host.
+//!
+//! Any user can take such a name, but must not keep a privileged agent from running. A privileged agent therefore
+//! respects only holders that could be one: root, its own user, or a process with capabilities of an agent. If another
+//! process holds the name, it takes the next of [`NAMES`] names; it respects the holders of all of them.
 
 use model::Failure;
+use process::ProcDir;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+use rustix::process::geteuid;
+use rustix::thread::{CapabilitySet, capabilities};
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 /// Held until the value is dropped or the process ends.
 pub struct HostLock {
-    _socket: UnixListener,
+    /// None if processes that are no agents hold all names.
+    _socket: Option<UnixListener>,
 }
 
 /// Default name of the lock; all agents of a host must use the same.
 pub const NAME: &str = "faultloom-agent";
+/// Number of names that an agent tries.
+const NAMES: u32 = 64;
+
+/// Capabilities of an agent that ordinary users do not have.
+const PRIVILEGES: CapabilitySet =
+    CapabilitySet::BPF.union(CapabilitySet::PERFMON).union(CapabilitySet::SYS_ADMIN).union(CapabilitySet::SYS_PTRACE);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holder {
+    pid: u32,
+    uid: u32,
+}
 
 impl HostLock {
     pub fn take(name: &str) -> Result<HostLock, Failure> {
@@ -25,19 +47,74 @@ impl HostLock {
                 .why(e.to_string())
                 .next("choose another name with --lock NAME; all agents of a host must use the same name")
         };
-        let address = SocketAddr::from_abstract_name(name).map_err(failed)?;
-        match UnixListener::bind_addr(&address) {
-            Ok(socket) => Ok(HostLock { _socket: socket }),
-            Err(e) if e.kind() == ErrorKind::AddrInUse => Err(already_running(&address)),
-            Err(e) => Err(failed(e)),
+        let is_privileged =
+            geteuid().is_root() || capabilities(None).is_ok_and(|own| own.effective.intersects(PRIVILEGES));
+        let names = (0..NAMES).map(|n| if n == 0 { name.to_owned() } else { format!("{name}.{n}") });
+        let mut taken = None;
+        for (n, name) in names.enumerate() {
+            if taken.is_none() {
+                let address = SocketAddr::from_abstract_name(&name).map_err(failed)?;
+                match UnixListener::bind_addr(&address) {
+                    Ok(socket) => {
+                        taken = Some(socket);
+                        // a holder of a later name took it while this one was not free
+                        if is_privileged {
+                            continue;
+                        }
+                        break;
+                    }
+                    Err(e) if e.kind() != ErrorKind::AddrInUse => return Err(failed(e)),
+                    Err(_) => {}
+                }
+            }
+            match holder_of(&name).map_err(|e| failed(e.into()))? {
+                // nobody holds a later name, or a process holds this one without listening
+                None if taken.is_some() || is_privileged => {}
+                Some(holder) if is_privileged && !holder.is_agent() => {
+                    tracing::warn!(pid = holder.pid, uid = holder.uid, "a process that is no agent holds lock {n}");
+                }
+                holder => return Err(already_running(holder)),
+            }
         }
+        if taken.is_none() {
+            tracing::warn!("processes that are no agents hold all locks; another agent would not be noticed");
+        }
+        Ok(HostLock { _socket: taken })
     }
 }
 
-fn already_running(address: &SocketAddr) -> Failure {
-    let holder = UnixStream::connect_addr(address).ok().and_then(|s| rustix::net::sockopt::socket_peercred(s).ok());
+impl Holder {
+    /// Whether it could be an agent that this one must not double.
+    fn is_agent(self) -> bool {
+        self.uid == 0 || self.uid == geteuid().as_raw() || self.has_privileges()
+    }
+
+    fn has_privileges(self) -> bool {
+        let Ok(status) = ProcDir::open(self.pid).and_then(|process| process.read("status")) else { return false };
+        let text = String::from_utf8_lossy(&status).into_owned();
+        let effective =
+            text.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+        effective.is_some_and(|bits| bits & PRIVILEGES.bits() != 0)
+    }
+}
+
+/// The process that listens at an abstract name; none if there is none. Does not wait, even if others filled its queue.
+fn holder_of(name: &str) -> Result<Option<Holder>, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?) {
+        Ok(()) => {
+            let holder = sockopt::socket_peercred(&socket)?;
+            let pid = holder.pid.as_raw_nonzero().get();
+            Ok(Some(Holder { pid: u32::try_from(pid).unwrap_or(0), uid: holder.uid.as_raw() }))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+fn already_running(holder: Option<Holder>) -> Failure {
     let holder = match holder {
-        Some(holder) => format!("it is process {}", holder.pid.as_raw_nonzero()),
+        Some(holder) => format!("it is process {} of user {}", holder.pid, holder.uid),
         None => "its process is unknown".to_owned(),
     };
     Failure::environment("an agent is already running on this host")
@@ -47,15 +124,56 @@ fn already_running(address: &SocketAddr) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::HostLock;
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    use std::sync::{Mutex, PoisonError};
+
+    /// A process that one test starts holds the sockets of the other until it executes its program.
+    static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
     fn a_second_agent_is_rejected_with_the_pid_of_the_first() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("faultloom-lock-test-{}", std::process::id());
         let first = HostLock::take(&name).unwrap();
         let refused = HostLock::take(&name).err().unwrap();
         assert_eq!(refused.exit().code(), 3);
         assert!(refused.to_string().contains(&format!("it is process {}", std::process::id())), "{refused}");
+        drop(first);
+        drop(HostLock::take(&name).unwrap());
+    }
+
+    /// Any local user could keep the agent of root from running.
+    #[test]
+    fn an_unprivileged_holder_does_not_block_a_privileged_agent() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        const HOLD: &str = "
+import socket, sys
+s = socket.socket(socket.AF_UNIX); s.bind('\\0' + sys.argv[1]); s.listen(1); print('held', flush=True); input()";
+        if !geteuid().is_root() {
+            let _ = writeln!(std::io::stdout(), "skipped: only root can start a process of another user");
+            return;
+        }
+        let name = format!("faultloom-lock-foreign-{}", std::process::id());
+        let mut holder = Command::new("python3")
+            .args(["-c", HOLD, &name])
+            .current_dir("/")
+            .uid(65534)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "held\n");
+        let first = HostLock::take(&name).unwrap();
+        assert!(HostLock::take(&name).err().unwrap().to_string().contains("already running"));
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        let refused = HostLock::take(&name).err().unwrap();
+        assert!(refused.to_string().contains("already running"), "the first name is free now: {refused}");
         drop(first);
         drop(HostLock::take(&name).unwrap());
     }

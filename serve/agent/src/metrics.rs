@@ -85,6 +85,12 @@ impl Metrics {
         metric("spooled_windows", "gauge", "Windows that wait for the fleet's store.", &[("", self.spooled as f64)]);
         metric("clock_jumps_total", "counter", "Jumps of the wall clock.", &[("", self.clock_jumps as f64)]);
         metric(
+            "closed_unseen_total",
+            "counter",
+            "Connections whose end no event reported; a comparison with the kernel's sockets closed them.",
+            &[("", self.losses.closed_unseen as f64)],
+        );
+        metric(
             "lost_total",
             "counter",
             "Data that could not be collected or stored.",

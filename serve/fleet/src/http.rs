@@ -4,41 +4,20 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Delay before the next accept after a failure, for example if there are no free descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// Accepts connections up to a limit. Further ones are closed at once.
-pub(crate) struct Acceptor {
-    listener: TcpListener,
-    connections: Arc<Semaphore>,
-}
-
-impl Acceptor {
-    pub fn new(listener: TcpListener, max_connections: usize) -> Acceptor {
-        Acceptor { listener, connections: Arc::new(Semaphore::new(max_connections)) }
-    }
-
-    pub fn listener(&self) -> &TcpListener {
-        &self.listener
-    }
-
-    /// The next connection within the limit. The permit must be kept until the connection ends.
-    pub async fn accept(&self) -> (TcpStream, OwnedSemaphorePermit) {
-        loop {
-            let Ok((stream, _)) = self.listener.accept().await else {
-                tokio::time::sleep(ACCEPT_RETRY).await;
-                continue;
-            };
-            if let Ok(permit) = self.connections.clone().try_acquire_owned() {
-                return (stream, permit);
-            }
-            tracing::debug!("closed a connection above the limit");
+/// The next connection.
+pub(crate) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
         }
     }
 }

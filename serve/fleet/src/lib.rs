@@ -20,6 +20,7 @@ mod metrics;
 mod protocol_1;
 mod server;
 mod token;
+mod waiting_room;
 
 pub use allow_list::{AllowList, Allowed};
 pub use client::{Answers, request_all};

@@ -1,7 +1,8 @@
 //! `GET /metrics`: exposes the counters that the agent writes to a file, for Prometheus. Plain HTTP, on loopback by
 //! default.
 
-use crate::http::{Acceptor, serve_one};
+use crate::http::{accept, serve_one};
+use crate::waiting_room::WaitingRoom;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -13,7 +14,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-const CONNECTIONS_MAX: usize = 8;
+/// Above it, the oldest one is closed.
+const CONNECTIONS_MAX: usize = 64;
 const TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -25,14 +27,13 @@ pub async fn serve_metrics(listener: TcpListener, file: PathBuf) {
         .route("/metrics", get(move || respond(file.clone())))
         .fallback(|| async { (StatusCode::NOT_FOUND, "not found; the only path is /metrics\n") })
         .method_not_allowed_fallback(|| async { (StatusCode::METHOD_NOT_ALLOWED, "only GET is supported\n") });
-    let acceptor = Acceptor::new(listener, CONNECTIONS_MAX);
+    let room = WaitingRoom::new(CONNECTIONS_MAX);
     loop {
-        let (stream, permit) = acceptor.accept().await;
-        let router = router.clone();
-        tokio::spawn(async move {
+        let (stream, peer) = accept(&listener).await;
+        let (router, ticket) = (router.clone(), room.enter(peer.ip()));
+        tokio::spawn(ticket.keep(async move {
             let _ = timeout(TIMEOUT, serve_one(stream, router, TIMEOUT, REQUEST_BYTES_MAX)).await;
-            drop(permit);
-        });
+        }));
     }
 }
 

@@ -1,15 +1,16 @@
 //! Serves the slices of this host: `GET /v2/slice?from_ms=…&to_ms=…` with a bearer token, over TLS.
 
-use crate::http::{Acceptor, serve_one};
+use crate::http::{accept, serve_one};
 use crate::identity::{ALPN, Identity};
 use crate::protocol_1;
 use crate::token::Token;
-use axum::Router;
+use crate::waiting_room::{Seat, WaitingRoom};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use flows::Slice;
 use model::Failure;
 use serde::Deserialize;
@@ -17,6 +18,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -30,8 +32,10 @@ pub trait Slices: Send + Sync + 'static {
 /// Limits of what one peer can cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Concurrent connections; further ones are closed at once.
-    pub connections: usize,
+    /// Connections whose peer has not shown the token yet; above it, the oldest one is closed.
+    pub waiting: usize,
+    /// Requests with the token that are answered at the same time; further ones wait.
+    pub requests: usize,
     /// Time for the TLS handshake, and then for the request.
     pub request: Duration,
     /// Time to read the slice, and then to send it.
@@ -44,7 +48,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            connections: 32,
+            waiting: 256,
+            requests: 32,
             request: Duration::from_secs(5),
             answer: Duration::from_secs(30),
             request_bytes: 8 << 10,
@@ -57,7 +62,7 @@ impl Default for Limits {
 const INTERVAL_MAX_MS: i64 = 400 * 86_400_000;
 
 pub struct Server {
-    acceptor: Acceptor,
+    listener: TcpListener,
     tls: TlsAcceptor,
     router: Router,
     limits: Limits,
@@ -68,6 +73,7 @@ struct Shared<S> {
     token: Token,
     slices: S,
     limits: Limits,
+    requests: Arc<Semaphore>,
 }
 
 impl Server {
@@ -88,31 +94,36 @@ impl Server {
             .fallback(|| async {
                 (StatusCode::NOT_FOUND, "this host serves /v2/slice; upgrade the older of the two hosts")
             })
-            .with_state(Arc::new(Shared { token, slices, limits }));
+            .with_state(Arc::new(Shared {
+                token,
+                slices,
+                limits,
+                requests: Arc::new(Semaphore::new(limits.requests)),
+            }));
         let tls = TlsAcceptor::from(identity.server_config()?);
-        Ok(Server { acceptor: Acceptor::new(listener, limits.connections), tls, router, limits })
+        Ok(Server { listener, tls, router, limits })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Failure> {
-        let address = self.acceptor.listener().local_addr();
+        let address = self.listener.local_addr();
         address.map_err(|e| Failure::environment(format!("cannot read the address of the listener: {e}")))
     }
 
     /// Serves until `stop` is ready. Requests in progress are then dropped.
     pub async fn run(self, stop: impl Future<Output = ()>) {
+        let room = WaitingRoom::new(self.limits.waiting);
         let mut peers = JoinSet::new();
         tokio::pin!(stop);
         loop {
-            let (stream, permit) = tokio::select! {
+            let (stream, peer) = tokio::select! {
                 () = &mut stop => return,
-                accepted = self.acceptor.accept() => accepted,
+                accepted = accept(&self.listener) => accepted,
                 Some(_) = peers.join_next() => continue,
             };
-            let (tls, router, limits) = (self.tls.clone(), self.router.clone(), self.limits);
-            peers.spawn(async move {
-                serve(stream, tls, router, limits).await;
-                drop(permit);
-            });
+            let ticket = room.enter(peer.ip());
+            let router = self.router.clone().layer(Extension(ticket.seat()));
+            let (tls, limits) = (self.tls.clone(), self.limits);
+            peers.spawn(ticket.keep(serve(stream, tls, router, limits)));
         }
     }
 }
@@ -124,8 +135,8 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, router: Router, limits: Limi
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => return tracing::debug!("TLS handshake timed out"),
     };
-    // the handler limits the time to read the slice; the rest is for sending it
-    let answer_time = 2 * limits.answer;
+    // the handler limits the time to wait for other requests and to read the slice; the rest is for sending it
+    let answer_time = limits.request + 2 * limits.answer;
     if tls.get_ref().1.alpn_protocol() == Some(ALPN) {
         let serve = serve_one(tls, router, limits.request, limits.request_bytes);
         let _ = timeout(limits.request + answer_time, serve).await;
@@ -152,6 +163,7 @@ struct Interval {
 
 async fn slice<S: Slices>(
     State(shared): State<Arc<Shared<S>>>,
+    Extension(seat): Extension<Seat>,
     headers: HeaderMap,
     interval: Result<Query<Interval>, QueryRejection>,
 ) -> Response {
@@ -159,6 +171,11 @@ async fn slice<S: Slices>(
     // check the token first, so that an unauthorized peer costs nothing and gets no other information
     if !header.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| shared.token.matches(token)) {
         return refuse(StatusCode::UNAUTHORIZED, "the token is not the one of this host");
+    }
+    seat.leave();
+    match timeout(shared.limits.request, shared.requests.clone().acquire_owned()).await {
+        Ok(Ok(permit)) => seat.keep_permit(permit),
+        _ => return refuse(StatusCode::SERVICE_UNAVAILABLE, "this host answers too many requests at the moment"),
     }
     let Ok(Query(Interval { from_ms, to_ms })) = interval else {
         return refuse(StatusCode::BAD_REQUEST, "from_ms and to_ms are required");

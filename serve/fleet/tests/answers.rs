@@ -199,18 +199,37 @@ async fn misbehaving_peers_are_disconnected_and_others_are_answered() {
 }
 
 #[tokio::test]
-async fn connections_above_the_limit_are_closed_until_others_end() {
+async fn idle_connections_make_room_for_new_ones() {
     let directory = Directory::new("many");
-    let limits = Limits { connections: 2, request: Duration::from_secs(60), ..Limits::default() };
+    let limits = Limits { waiting: 2, request: Duration::from_secs(60), ..Limits::default() };
     let a = start(&directory.0, store("a"), limits).await;
-    let held = [TcpStream::connect(a.address).await.unwrap(), TcpStream::connect(a.address).await.unwrap()];
-    assert_eq!(closed(TcpStream::connect(a.address).await.unwrap()).await, 0);
-    drop(held);
+    let oldest = TcpStream::connect(a.address).await.unwrap();
+    let _held = [TcpStream::connect(a.address).await.unwrap(), TcpStream::connect(a.address).await.unwrap()];
+    assert_eq!(closed(oldest).await, 0);
+}
+
+/// They took all slots before they showed a token, and no client was answered.
+#[tokio::test]
+async fn four_hundred_idle_connections_do_not_lock_a_client_out() {
+    let directory = Directory::new("idle");
+    let limits = Limits { request: Duration::from_secs(60), ..Limits::default() };
+    let a = start(&directory.0, store("a"), limits).await;
     let hosts = list(&directory.0, &[(a.address, a.fingerprint, &a.token)]);
-    let begin = std::time::Instant::now();
-    while request_all(&hosts, 0, 1).await.answered == 0 {
-        assert!(begin.elapsed() < Duration::from_secs(20), "no connection became available");
+    let mut idle = Vec::new();
+    for _ in 0..400 {
+        idle.push(TcpStream::connect(a.address).await.unwrap());
     }
+    assert_eq!(request_all(&hosts, 0, 1).await.answered, 1);
+}
+
+#[tokio::test]
+async fn requests_above_the_limit_wait_for_others() {
+    let directory = Directory::new("busy");
+    let slow = Store { delay: Duration::from_millis(200), ..store("a") };
+    let a = start(&directory.0, slow, Limits { requests: 1, ..Limits::default() }).await;
+    let hosts = list(&directory.0, &[(a.address, a.fingerprint, &a.token)]);
+    let (one, two) = tokio::join!(request_all(&hosts, 0, 1), request_all(&hosts, 0, 1));
+    assert_eq!((one.answered, two.answered), (1, 1), "{one:?} {two:?}");
 }
 
 /// Connects with TLS and the host's certificate. `alpn` is what a client of this version offers.

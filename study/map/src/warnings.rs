@@ -1,7 +1,7 @@
 //! Warnings about data that may be missing from a map.
 
 use crate::address_index::AddressIndex;
-use flows::{Slice, Source};
+use flows::{HostSlice, Protocol, Slice, Source};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -33,7 +33,13 @@ pub(crate) fn warnings(slice: &Slice, addresses: &AddressIndex, ambiguous: &BTre
             warn("owners of other users' sockets are missing for lack of permission".to_owned());
         }
         if sources.contains(&Source::Polling) || sources.contains(&Source::Tuples) {
-            warn("polls its sockets; connections that live between two polls are missing".to_owned());
+            let missing = "connections, UDP exchanges and Unix sockets that live between two polls are missing";
+            warn(format!("polls its sockets; {missing}"));
+        } else if scanned_flows(host) > 0 {
+            warn(format!(
+                "its {} over UDP or Unix sockets were found by a scan twice per minute; shorter ones are missing",
+                plural(scanned_flows(host), "flow")
+            ));
         }
         if slice.to_ms.saturating_sub(host.last_seen_ms) > SILENCE_MAX_MS {
             let minutes = (slice.to_ms - host.last_seen_ms) / 60_000;
@@ -44,6 +50,11 @@ pub(crate) fn warnings(slice: &Slice, addresses: &AddressIndex, ambiguous: &BTre
         warnings.push(format!("{ip} belongs to several hosts; connections to it are shown as external"));
     }
     warnings
+}
+
+/// Number of flows that eBPF does not count in the kernel.
+fn scanned_flows(host: &HostSlice) -> u64 {
+    host.flows.iter().filter(|flow| flow.source == Source::Ebpf && flow.link.protocol != Protocol::Tcp).count() as u64
 }
 
 fn plural(n: u64, noun: &str) -> String {

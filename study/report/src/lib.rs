@@ -26,6 +26,7 @@ mod net;
 mod notes;
 mod page;
 mod recording;
+mod redact;
 mod rows;
 mod services;
 mod sweep;

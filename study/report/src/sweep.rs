@@ -4,6 +4,7 @@ use crate::cases::Cases;
 use crate::escape::{put, text};
 use crate::notes;
 use crate::page::{self, Page, Section};
+use crate::redact;
 use crate::services::Services;
 use crate::words::{count, counted, duration, percent};
 use crate::{SweepReport, bugs, graph, grid, map, tables, timeline};
@@ -77,14 +78,15 @@ pub(crate) fn html(report: &SweepReport) -> String {
         // after the services, because it compares their calls with sockets
         sections.insert(3, map::compared(&sockets));
     }
+    let request = redact::request(&sweep.request);
     page::render(&Page {
         run,
         kind: "sweep",
-        title: &sweep.request,
+        title: &request,
         lead: lead(report, total, warnings),
         facts: page::run_facts(run),
         sections,
-        data: serde_json::json!({ "request": sweep.request, "spaces": data }),
+        data: serde_json::json!({ "request": request, "spaces": data }),
     })
 }
 

@@ -51,7 +51,7 @@ impl Writer {
         put_signed(&mut bytes, window.from_ms);
         put_signed(&mut bytes, window.to_ms.wrapping_sub(window.from_ms));
         bytes.push(window.source as u8);
-        let Losses { table_full, recursion, windows, unreadable } = window.losses;
+        let Losses { table_full, recursion, windows, unreadable, closed_unseen: _ } = window.losses;
         [table_full, recursion, windows, unreadable].into_iter().for_each(|lost| put(&mut bytes, lost));
         self.part(&mut bytes, Part::Host(window.host.clone()));
         put(&mut bytes, window.services.len() as u64);
@@ -147,7 +147,7 @@ impl Reader {
         for _ in 0..take(bytes)? {
             flows.push(self.flow(bytes)?);
         }
-        let losses = Losses { table_full, recursion, windows, unreadable };
+        let losses = Losses { table_full, recursion, windows, unreadable, ..Losses::default() };
         let rest =
             Window { agent, sequence, from_ms, to_ms, host, source, services, processes, listeners, flows, losses };
         if payload.is_empty() { Ok(rest) } else { Err(Damaged) }
@@ -250,7 +250,7 @@ mod tests {
                 processes: vec![],
                 listeners: listeners.map(|ports| ports.into_iter().map(listener).collect()),
                 flows,
-                losses: Losses { table_full, recursion, windows, unreadable },
+                losses: Losses { table_full, recursion, windows, unreadable, ..Losses::default() },
             }
         }
     }

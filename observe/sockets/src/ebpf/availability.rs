@@ -32,9 +32,12 @@ pub fn requirements() -> Vec<Requirement> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let capability = |name: &str, number| {
         let has = capable(&status, number) || capable(&status, CAP_SYS_ADMIN);
-        (!has).then(|| {
-            format!("this process lacks {name}; run as root, or grant it (setcap, systemd AmbientCapabilities)")
-        })
+        let advice = if rustix::process::geteuid().is_root() {
+            "grant it to the container"
+        } else {
+            "run as root, or grant it (setcap, systemd AmbientCapabilities)"
+        };
+        (!has).then(|| format!("this process lacks {name}; {advice}"))
     };
     let requirement = |what, missing| Requirement { what, missing };
     vec![

@@ -14,8 +14,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Maximum age of the byte counts of open connections and of the list of sockets without a hook.
-const SCAN_INTERVAL: Duration = Duration::from_secs(30);
 /// An early file scan waits until scans take at most 1/300 of the time.
 const SCAN_COST_SHARE: u32 = 300;
 
@@ -23,11 +21,14 @@ const SCAN_COST_SHARE: u32 = 300;
 pub struct Options {
     /// Capacity of the flow table for one interval; at least 2. The table is read early when it is half full.
     pub flow_entries: u32,
+    /// Maximum age of the byte counts of open connections and of the list of sockets without a hook, and maximum delay
+    /// of an end that the hook did not see.
+    pub scan_interval: Duration,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { flow_entries: 65_536 }
+        Options { flow_entries: 65_536, scan_interval: Duration::from_secs(30) }
     }
 }
 
@@ -56,7 +57,8 @@ impl EbpfCollector {
         Ok(EbpfCollector { reader, early_reader: Some(early), stop: Some(stop) })
     }
 
-    /// Updates the byte counts and owners of open connections by a scan of all open files: about 2 µs per file.
+    /// Updates the byte counts and owners of open connections by a scan of all open files: about 2 µs per file. Closes
+    /// connections whose end the hook did not see.
     pub fn reconcile(&mut self) -> Result<(), Failure> {
         lock(&self.reader).scan_files()
     }
@@ -73,6 +75,11 @@ impl Collector for EbpfCollector {
 
     fn collect(&mut self) -> Result<CollectedSockets, Failure> {
         lock(&self.reader).collect()
+    }
+
+    /// Owners, byte counts and unseen ends would wait for the next scan.
+    fn prepare_last(&mut self) {
+        lock(&self.reader).scan_next = true;
     }
 }
 
@@ -109,6 +116,10 @@ struct Reader {
     programs: Programs,
     control: Control,
     half_capacity: u32,
+    scan_interval: Duration,
+    /// The next collection scans, whatever it costs.
+    scan_next: bool,
+    can_compare: bool,
     flows: Batch<FlowKey, FlowCounts>,
     processes: Batch<TaskId, Process>,
     flow_table: FlowTable,
@@ -117,6 +128,7 @@ struct Reader {
     listeners_changed: Option<u32>,
     last_scan: Instant,
     scan_duration: Duration,
+    closed_unseen: u64,
     reported: Losses,
 }
 
@@ -127,6 +139,9 @@ impl Reader {
             programs,
             control: Control { wake_at: half, ..Control::default() },
             half_capacity: half,
+            scan_interval: options.scan_interval,
+            scan_next: false,
+            can_compare: true,
             flows: Batch::new(1024),
             processes: Batch::new(256),
             flow_table: FlowTable::default(),
@@ -135,6 +150,7 @@ impl Reader {
             listeners_changed: None,
             last_scan: Instant::now(),
             scan_duration: Duration::ZERO,
+            closed_unseen: 0,
             reported: Losses::default(),
         }
     }
@@ -158,19 +174,47 @@ impl Reader {
     fn is_scan_due(&self) -> Result<bool, Failure> {
         let since = self.last_scan.elapsed();
         let unattributed = self.programs.counter(Counter::UnattributedNow)? > 0;
-        Ok(since >= SCAN_INTERVAL || (unattributed && since >= self.scan_duration * SCAN_COST_SHARE))
+        Ok(self.scan_next
+            || since >= self.scan_interval
+            || (unattributed && since >= self.scan_duration * SCAN_COST_SHARE))
     }
 
     fn scan_files(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
+        self.scan_next = false;
         self.control.scan += 1;
         self.programs.set_control(self.control)?;
         let written = self.programs.scan_files()?;
         self.non_tcp.compare(layout::records(&written));
+        let compared = self.compare();
         self.last_scan = Instant::now();
         self.scan_duration = self.last_scan - start;
+        compared
+    }
+
+    /// Closes connections that are open here and that the kernel does not have anymore. `bpf/comparison.h` explains why
+    /// connections that are opened or closed meanwhile are not affected.
+    fn compare(&mut self) -> Result<(), Failure> {
+        if !self.can_compare {
+            return Ok(());
+        }
+        self.control.epoch = self.control.epoch.wrapping_add(2);
         self.drain()?;
-        self.flow_table.clear_ended(kernel::exists);
+        let lost_before = self.lost()?;
+        self.flow_table.begin_comparison();
+        if let Err(failure) = self.programs.compare_sockets() {
+            // sockets that were not visited would look like compared ones to a later comparison
+            tracing::warn!(%failure, "ends that no event reports are not found anymore");
+            self.can_compare = false;
+        }
+        self.drain()?;
+        if !self.can_compare {
+            return Ok(());
+        }
+        // a connection that could not be counted for lack of room looks like one that is gone
+        if self.lost()? == lost_before {
+            self.closed_unseen += self.flow_table.end_comparison();
+        }
         Ok(())
     }
 
@@ -181,7 +225,7 @@ impl Reader {
             0 => ("flows_even", "processes_even"),
             _ => ("flows_odd", "processes_odd"),
         };
-        self.control.epoch = self.control.epoch.wrapping_add(1);
+        self.control.epoch ^= 1;
         self.control.wake_at = tally.inserted.wrapping_add(self.half_capacity);
         self.programs.set_control(self.control)?;
         kernel::wait_for_running_programs();
@@ -210,23 +254,94 @@ impl Reader {
         Ok(())
     }
 
+    /// Number of flows that were not counted for lack of room.
+    fn lost(&self) -> Result<u64, Failure> {
+        Ok(self.programs.counter(Counter::LostFlows)? + self.flow_table.lost)
+    }
+
     fn losses(&mut self) -> Result<Losses, Failure> {
         let total = Losses {
-            table_full: self.programs.counter(Counter::LostFlows)?
+            table_full: self.lost()?
                 + self.programs.counter(Counter::LostSockets)?
-                + self.programs.counter(Counter::LostListeners)?
-                + self.flow_table.lost,
+                + self.programs.counter(Counter::LostListeners)?,
             recursion: self.programs.missed()?,
             windows: 0,
             unreadable: self.programs.counter(Counter::LostProcesses)?,
+            closed_unseen: self.closed_unseen + self.programs.counter(Counter::ClosedUnseen)?,
         };
         let new = Losses {
             table_full: total.table_full - self.reported.table_full,
             recursion: total.recursion.saturating_sub(self.reported.recursion),
             windows: 0,
             unreadable: total.unreadable - self.reported.unreadable,
+            closed_unseen: total.closed_unseen - self.reported.closed_unseen,
         };
         self.reported = Losses { recursion: self.reported.recursion.max(total.recursion), ..total };
         Ok(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flows::{Counts, ListenAddress, Side};
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    /// A collector, or none with a counted skip if this machine does not permit eBPF.
+    fn start() -> Option<EbpfCollector> {
+        if let Some(missing) = super::super::requirements().into_iter().find_map(|it| it.missing) {
+            let _ = writeln!(std::io::stdout(), "skipped: {missing}");
+            return None;
+        }
+        Some(EbpfCollector::start(Options::default()).expect("all requirements are met"))
+    }
+
+    /// Adds the counts of both ends of a port.
+    fn collect(collector: &mut EbpfCollector, port: u16, ends: &mut [Counts; 2]) -> Losses {
+        let collected = collector.collect().expect("the tables can be read");
+        let is_there = |at: &ListenAddress| matches!(at, ListenAddress::Inet { port: p, .. } if *p == port);
+        for flow in collected.flows.iter().filter(|it| is_there(&it.link.passive)) {
+            ends[usize::from(flow.side == Side::Passive)].add(&flow.counts);
+        }
+        collected.losses
+    }
+
+    /// Some kernels skip the hook while a protected process is the current one. The connections stayed open forever.
+    #[test]
+    fn ends_that_the_hook_did_not_see_are_closed_unseen() {
+        let Some(mut collector) = start() else { return };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let connect = || {
+            let client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+            (client, listener.accept().expect("there is one").0)
+        };
+        let pairs: Vec<_> = (0..20).map(|_| connect()).collect();
+        let mut ends = [Counts::default(); 2];
+        collector.reconcile().expect("a scan is possible");
+        collect(&mut collector, port, &mut ends);
+        let open = Counts { opened: 20, established: 20, open: 20, ..Counts::default() };
+        assert_eq!(ends, [open; 2]);
+        collector.reconcile().expect("a scan is possible");
+        collect(&mut collector, port, &mut ends);
+        assert_eq!(ends, [open; 2], "a comparison closes nothing that is open");
+
+        lock(&collector.reader).programs.detach_hooks();
+        let mut kept = pairs;
+        let gone = kept.split_off(5);
+        // one end closes first and waits for late packets, so both ends are gone at once
+        drop(gone);
+        let closed = Counts { closed: 15, open: 5, ..open };
+        let (begin, mut losses) = (Instant::now(), Losses::default());
+        while ends != [closed; 2] {
+            collector.reconcile().expect("a scan is possible");
+            losses.add(&collect(&mut collector, port, &mut ends));
+            assert!(begin.elapsed() < Duration::from_secs(20), "{ends:?}");
+        }
+        // other connections of this host may have ended as well
+        assert!(losses.closed_unseen >= 30, "{losses:?}");
+        assert!(!losses.flows_missing(), "{losses:?}");
+        drop(kept);
     }
 }

@@ -82,7 +82,7 @@ impl FlowTable {
         for (key, entry) in std::mem::take(&mut self.flows) {
             let mut merged = key;
             let task = key.task();
-            if entry.counts.open == 0
+            if entry.is_closed()
                 && let Some(owner) = self.processes.get(&task)
                 && !*alive.entry(key.tgid).or_insert_with(|| exists(key.tgid))
             {
@@ -96,14 +96,16 @@ impl FlowTable {
         self.processes.retain(|task, _| with_flows.contains(task) || alive.get(&task.tgid) != Some(&false));
     }
 
-    /// Sets the open count of flows of ended processes to zero: their connections are closed or about to be.
-    pub fn clear_ended(&mut self, exists: impl Fn(u32) -> bool) {
-        let mut alive = HashMap::new();
-        for (key, entry) in &mut self.flows {
-            if entry.counts.open > 0 && key.tgid != 0 && !*alive.entry(key.tgid).or_insert_with(|| exists(key.tgid)) {
-                entry.counts.open = 0;
-            }
+    /// Call this with the counts of all connections up to the beginning of a comparison.
+    pub fn begin_comparison(&mut self) {
+        for entry in self.flows.values_mut() {
+            entry.unmatched = entry.counts.open as i64;
         }
+    }
+
+    /// Closes the connections that the kernel does not have anymore. Returns their number.
+    pub fn end_comparison(&mut self) -> u64 {
+        self.flows.values_mut().map(Entry::close_unmatched).sum()
     }
 
     /// Activity since the last call, and open flows whose last report is old.
@@ -175,6 +177,8 @@ impl Owners<'_> {
             side: if key.side == layout::ACTIVE { Side::Active } else { Side::Passive },
             netns: u64::from(key.netns),
             owner: self.of(&key.task()),
+            // an accepted socket inherits the owner of exactly its listening socket
+            any_worker: false,
             link: Link {
                 protocol: Protocol::Tcp,
                 active: Some(address(key.active)),
@@ -321,12 +325,29 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_ended_processes_are_removed() {
+    fn connections_that_a_comparison_does_not_find_are_closed() {
         let mut flow_table = FlowTable::default();
-        flow_table.add_counts(&key(1, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() });
-        flow_table.add_counts(&key(2, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() });
-        flow_table.clear_ended(|pid| pid == 2);
-        assert_eq!(reported(&mut flow_table).len(), 1);
+        flow_table.add_counts(&key(1, 80), &FlowCounts { opened: 9, established: 9, ..FlowCounts::default() });
+        flow_table.add_counts(&key(2, 80), &FlowCounts { adopted: 2, ..FlowCounts::default() });
+        flow_table.begin_comparison();
+        // of 9: 4 visited, one of which ends later; 2 end before the visit; 3 are gone. One is opened meanwhile.
+        let during = FlowCounts { opened: 1, closed: 3, compared: 4, ended: 2, ..FlowCounts::default() };
+        flow_table.add_counts(&key(1, 80), &during);
+        flow_table.add_counts(&key(2, 80), &FlowCounts { compared: 2, ..FlowCounts::default() });
+        // opened by a process that appears meanwhile
+        flow_table.add_counts(&key(3, 80), &FlowCounts { opened: 1, ..FlowCounts::default() });
+        assert_eq!(flow_table.end_comparison(), 3);
+        let mut counts: Vec<Counts> = reported(&mut flow_table).into_iter().map(|flow| flow.counts).collect();
+        counts.sort_unstable_by_key(|counts| counts.opened);
+        let first = Counts { opened: 10, established: 9, closed: 6, open: 4, ..Counts::default() };
+        let appeared = Counts { opened: 1, open: 1, ..Counts::default() };
+        assert_eq!(counts, [Counts { open: 2, ..Counts::default() }, appeared, first]);
+        flow_table.begin_comparison();
+        let all = FlowCounts { compared: 4, ..FlowCounts::default() };
+        flow_table.add_counts(&key(1, 80), &all);
+        flow_table.add_counts(&key(2, 80), &FlowCounts { compared: 2, ..FlowCounts::default() });
+        flow_table.add_counts(&key(3, 80), &FlowCounts { compared: 1, ..FlowCounts::default() });
+        assert_eq!(flow_table.end_comparison(), 0);
     }
 
     #[test]

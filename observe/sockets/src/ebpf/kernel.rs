@@ -2,13 +2,15 @@
 #![expect(unsafe_code, reason = "bpf(2) and membarrier(2) take pointers and numbers that Rust cannot check")]
 
 use super::layout::Plain;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const MAP_CREATE: i64 = 0;
 const MAP_LOOKUP_BATCH: i64 = 24;
 const MAP_LOOKUP_AND_DELETE_BATCH: i64 = 25;
 const OBJ_GET_INFO_BY_FD: i64 = 15;
+const LINK_CREATE: i64 = 28;
+const ITER_CREATE: i64 = 33;
 const MEMBARRIER_CMD_GLOBAL: i64 = 1;
 
 /// `struct { } batch` of `union bpf_attr`.
@@ -91,13 +93,53 @@ pub fn create_table() -> io::Result<()> {
     // type, size of key, size of value, entries
     let mut request = [BPF_MAP_TYPE_ARRAY, 4, 4, 1];
     // SAFETY: the kernel reads these four members and treats the others as zero.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, request.as_mut_ptr(), size_of_val(&request)) };
-    if fd < 0 {
+    owned(unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, request.as_mut_ptr(), size_of_val(&request)) }).map(drop)
+}
+
+/// Runs an iterator program for each entry of a table and reads what it writes. Up to a million entries are visited
+/// without interruption, each exactly once; more are an error.
+pub fn visit_entries(program: BorrowedFd<'_>, table: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    const BPF_TRACE_ITER: u32 = 28;
+    /// `link_create` of `union bpf_attr`.
+    #[repr(C)]
+    struct Link {
+        program: u32,
+        target: u32,
+        kind: u32,
+        flags: u32,
+        info: u64,
+        info_len: u32,
+        zero: u32,
+    }
+    let info = table.as_raw_fd() as u32;
+    let mut link = Link {
+        program: program.as_raw_fd() as u32,
+        target: 0,
+        kind: BPF_TRACE_ITER,
+        flags: 0,
+        info: (&raw const info) as u64,
+        info_len: size_of_val(&info) as u32,
+        zero: 0,
+    };
+    // SAFETY: `info` is the map's number, as this kind of iterator requires, and outlives the call.
+    let link = owned(unsafe { libc::syscall(libc::SYS_bpf, LINK_CREATE, &raw mut link, size_of::<Link>()) })?;
+    // link and flags
+    let mut iterator = [link.as_raw_fd() as u32, 0];
+    // SAFETY: the kernel reads these two numbers.
+    let iterator =
+        owned(unsafe { libc::syscall(libc::SYS_bpf, ITER_CREATE, iterator.as_mut_ptr(), size_of_val(&iterator)) })?;
+    let mut written = Vec::new();
+    std::fs::File::from(iterator).read_to_end(&mut written)?;
+    Ok(written)
+}
+
+/// The descriptor that a system call returned.
+fn owned(result: i64) -> io::Result<OwnedFd> {
+    if result < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptor is new and has no other owner.
-    drop(unsafe { OwnedFd::from_raw_fd(fd as i32) });
-    Ok(())
+    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
 }
 
 /// Waits until every BPF program that was running at the call has ended.

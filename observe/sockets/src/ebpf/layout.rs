@@ -49,9 +49,11 @@ pub struct FlowCounts {
     pub failed: u32,
     pub closed: u32,
     pub adopted: u32,
-    pub moved: u32,
     pub example_port: u32,
-    pub zero: u32,
+    /// Found open by a comparison.
+    pub compared: u32,
+    /// Ended after a comparison began and before it reached the socket.
+    pub ended: u32,
     pub sent: u64,
     pub received: u64,
 }
@@ -136,6 +138,7 @@ pub enum Counter {
     LostProcesses,
     LostSockets,
     LostListeners,
+    ClosedUnseen,
 }
 
 /// Plain data: no padding, no pointers, every bit pattern valid.

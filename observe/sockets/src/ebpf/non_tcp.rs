@@ -88,6 +88,7 @@ impl NonTcpSockets {
             side: key.side,
             netns: u64::from(key.netns),
             owner: flow_table.owner(&key.owner),
+            any_worker: false,
             link: key.link.clone(),
             example_port: (entry.example_port != 0).then_some(entry.example_port),
             attribution: Attribution::Exact,

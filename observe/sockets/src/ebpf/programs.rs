@@ -3,6 +3,7 @@
 use super::kernel::{self, ProgramStatistics};
 use super::layout::{Control, Counter, Tally};
 use aya::maps::{Array, Map, MapData, PerCpuArray, RingBuf};
+use aya::programs::tp_btf::BtfTracePointLink;
 use aya::programs::{BtfTracePoint, Iter};
 use aya::{Btf, Ebpf, EbpfLoader};
 use model::Failure;
@@ -15,12 +16,15 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/sockets.bpf.o");
 /// In attach order: the second handles the events that the first missed.
 const HOOKS: [&str; 2] = ["state_changed", "state_changed_2"];
 const FILE_SCAN: &str = "scan_file";
+const COMPARISON: &str = "compare_sockets";
 
 pub struct Programs {
     ebpf: Ebpf,
     control: Array<MapData, Control>,
     counters: PerCpuArray<MapData, u64>,
     tally: Array<MapData, Tally>,
+    /// The hooks are detached on drop.
+    _attached: Vec<BtfTracePointLink>,
 }
 
 impl Programs {
@@ -38,15 +42,21 @@ impl Programs {
             counters: table(&mut ebpf, "counters")?,
             tally: table(&mut ebpf, "tally")?,
             ebpf,
+            _attached: Vec::new(),
         };
         programs.set_control(Control { wake_at: flow_entries / 2, scan: 1, ..Control::default() })?;
         let scan: &mut Iter = programs.program(FILE_SCAN)?;
         scan.load("task_file", &btf).map_err(|e| failed("cannot load the file scan", &e))?;
+        let comparison: &mut Iter = programs.program(COMPARISON)?;
+        comparison.load("bpf_sk_storage_map", &btf).map_err(|e| failed("cannot load the comparison", &e))?;
         for name in HOOKS {
             let hook: &mut BtfTracePoint = programs.program(name)?;
-            hook.load("inet_sock_set_state", &btf)
+            let attached = hook
+                .load("inet_sock_set_state", &btf)
                 .and_then(|()| hook.attach())
+                .and_then(|id| hook.take_link(id))
                 .map_err(|e| failed("cannot attach the hook on TCP states", &e))?;
+            programs._attached.push(attached);
         }
         Ok(programs)
     }
@@ -73,9 +83,23 @@ impl Programs {
         Ok(written)
     }
 
+    /// Visits every socket that has state once and marks whether it is open.
+    pub fn compare_sockets(&self) -> Result<(), Failure> {
+        let refused = |e: std::io::Error| failed("the comparison with the kernel's sockets failed", &e);
+        let program = self.ebpf.program(COMPARISON).and_then(|program| program.fd().ok());
+        let program = program.ok_or_else(|| Failure::new(model::Family::Bug, "the comparison is not loaded"))?;
+        kernel::visit_entries(program.as_fd(), self.map("sockets")?).map(drop).map_err(refused)
+    }
+
+    /// Detaches the hooks, so that nothing is seen anymore.
+    #[cfg(test)]
+    pub fn detach_hooks(&mut self) {
+        self._attached.clear();
+    }
+
     pub fn map(&self, name: &str) -> Result<BorrowedFd<'_>, Failure> {
         match self.ebpf.map(name) {
-            Some(Map::HashMap(data) | Map::RingBuf(data)) => Ok(data.fd().as_fd()),
+            Some(Map::HashMap(data) | Map::RingBuf(data) | Map::SkStorage(data)) => Ok(data.fd().as_fd()),
             _ => Err(Failure::new(model::Family::Bug, format!("no table {name} in the BPF object"))),
         }
     }
@@ -133,7 +157,9 @@ pub fn failed(what: &str, error: &dyn std::error::Error) -> Failure {
         why = format!("{why}: {error}");
         source = error.source();
     }
-    Failure::environment(format!("eBPF: {what}"))
-        .why(why)
-        .next("run as root or with CAP_BPF and CAP_PERFMON; without them the agent polls instead")
+    let failure = Failure::environment(format!("eBPF: {what}")).why(why);
+    if rustix::process::geteuid().is_root() {
+        return failure.next("use --mode polling if the host or the container does not permit eBPF");
+    }
+    failure.next("run as root or with CAP_BPF and CAP_PERFMON; without them the agent polls instead")
 }

@@ -16,8 +16,8 @@ mod services;
 use crate::conntrack::{Lookup, Translations};
 use crate::{CollectedSockets, ObservedListener, Owner, SocketObservation};
 use flows::{
-    Counts, Flow, FlowKey, Host, Link, ListenAddress, Listener, Observation, Process, ProcessId, Protocol, Service,
-    ServiceKey, Side, Source,
+    Attribution, Counts, Flow, FlowKey, Host, Link, ListenAddress, Listener, Observation, Process, ProcessId, Protocol,
+    Service, ServiceKey, Side, Source,
 };
 use model::Failure;
 use process::ProcDir;
@@ -38,6 +38,35 @@ pub struct Identifier {
     services: Services,
     translations: Translations,
     reported_listeners: Option<HashSet<Listener>>,
+    /// The flow under which open connections were reported last.
+    open_flows: HashMap<Ends, FlowKey>,
+}
+
+/// What identifies one end of equal connections in consecutive collections. The service does not: a process changes it
+/// by executing another program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Ends {
+    side: Side,
+    netns: u64,
+    /// With the cgroup if the process is unknown.
+    owner: Option<(ProcessId, Option<u64>)>,
+    link: Link,
+    attribution: Attribution,
+    any_worker: bool,
+}
+
+impl Ends {
+    fn of(observed: &SocketObservation) -> Ends {
+        let owner = observed.owner.as_deref();
+        Ends {
+            side: observed.side,
+            netns: observed.netns,
+            owner: owner.map(|owner| (owner.process, owner.cgroup.filter(|_| owner.process.pid == 0))),
+            link: observed.link.clone(),
+            attribution: observed.attribution,
+            any_worker: observed.any_worker,
+        }
+    }
 }
 
 /// The window under construction.
@@ -60,6 +89,7 @@ impl Identifier {
             host_read: Instant::now(),
             translations: Translations::default(),
             reported_listeners: None,
+            open_flows: HashMap::new(),
         })
     }
 
@@ -127,10 +157,13 @@ impl Identifier {
         open: &HashSet<ProcessId>,
         window: &mut WindowBuilder,
     ) -> Vec<Flow> {
-        let mut flows: HashMap<FlowKey, Counts> = HashMap::new();
+        let mut ends: HashMap<Ends, (FlowKey, Counts)> = HashMap::new();
         for observed in collected {
             let holds_open = id(&observed).is_some_and(|id| open.contains(&id));
             let (service, process) = self.service(observed.owner.as_deref(), observed.netns, holds_open, window);
+            let process = process.filter(|_| !observed.any_worker);
+            let counts = observed.counts;
+            let of = Ends::of(&observed);
             let key = FlowKey {
                 side: observed.side,
                 service,
@@ -141,12 +174,23 @@ impl Identifier {
                 source,
                 attribution: observed.attribution,
             };
-            flows.entry(key).or_default().add_concurrent(&observed.counts);
+            ends.entry(of).or_insert_with(|| (key, Counts::default())).1.add_concurrent(&counts);
         }
-        let flow = |(key, counts): (FlowKey, Counts)| {
-            FlowKey { translated: self.translated(&key, &window.proxies), ..key }.with_counts(counts)
-        };
-        flows.into_iter().map(flow).collect()
+        let mut flows: HashMap<FlowKey, Counts> = HashMap::new();
+        for (of, (key, counts)) in ends {
+            let key = FlowKey { translated: self.translated(&key, &window.proxies), ..key };
+            let before = match counts.open {
+                0 => self.open_flows.remove(&of),
+                _ => self.open_flows.insert(of, key.clone()),
+            };
+            // The process ended, or executes another program now. Without a report, the flow under which its
+            // connections were reported would stay open forever.
+            if let Some(before) = before.filter(|before| *before != key) {
+                flows.entry(before).or_default();
+            }
+            flows.entry(key).or_default().add_concurrent(&counts);
+        }
+        flows.into_iter().map(|(key, counts)| key.with_counts(counts)).collect()
     }
 
     /// The service of an owner, and its process if it is alive; adds both to the window. `holds_open`: it has open

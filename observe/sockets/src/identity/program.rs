@@ -5,6 +5,9 @@
 
 use super::arguments::normalize;
 
+/// Where a program that was started without a directory is searched for, after the directory of its executable.
+const PROGRAM_DIRECTORIES: [&str; 4] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
+
 /// The command line of a process, from `/proc` or captured by the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
@@ -42,6 +45,28 @@ impl Invocation {
             _ => text.split(|byte| *byte == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect(),
         };
         Invocation { executable, arguments, directory }
+    }
+
+    /// The path by which the process was started, if that is a link to its executable with another name: Debian's
+    /// `redis-server` is a link to `redis-check-rdb`. `is_executable` returns whether a path leads to the executable.
+    /// A link to another version of the same program (`python3`) is not followed, so that the service of a process does
+    /// not depend on the link.
+    pub fn started_by(&self, is_executable: impl Fn(&str) -> bool) -> Option<String> {
+        // a program that writes a title keeps its name at the beginning
+        let name = self.arguments.first()?.split(' ').next()?;
+        let plain =
+            |path: &str| base_name(path).trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c)).to_owned();
+        if base_name(name).is_empty() || plain(name) == plain(&self.executable) {
+            return None;
+        }
+        let in_directory = |directory: &str| format!("{}/{name}", directory.trim_end_matches('/'));
+        let own_directory = self.executable.rsplit_once('/').map(|(directory, _)| directory);
+        let candidates: Vec<String> = match name.split_once('/') {
+            Some(("", _)) => vec![name.to_owned()],
+            Some(_) => self.directory.iter().map(|directory| in_directory(directory)).collect(),
+            None => own_directory.into_iter().chain(PROGRAM_DIRECTORIES).map(in_directory).collect(),
+        };
+        candidates.into_iter().find(|candidate| is_executable(candidate))
     }
 
     /// Whether the process is a worker: it replaced its arguments by a title (`nginx: worker process`), or runs a

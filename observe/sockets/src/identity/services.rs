@@ -13,7 +13,9 @@ use super::proxy::Proxy;
 use crate::Owner;
 use flows::{HostId, ProcessId, Service, ServiceKey, ServiceKind};
 use process::{ProcDir, Stat};
+use rustix::fs::AtFlags;
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -137,10 +139,7 @@ impl Services {
     /// For a process that has ended, or of which only the cgroup is known.
     fn captured_process(&mut self, owner: &Owner) -> ProcessInfo {
         let path = owner.cgroup.and_then(|id| self.cgroups.path(id));
-        let captured = owner
-            .executable
-            .as_ref()
-            .map(|executable| Invocation::new(executable, owner.arguments.as_deref().unwrap_or_default(), None));
+        let captured = owner.executable.as_ref().map(|executable| captured_invocation(executable, owner));
         let service = match path.and_then(|path| Some((membership(&path)?, path))) {
             Some((membership, path)) => self.member(membership, path),
             None => match &captured {
@@ -250,7 +249,28 @@ fn invocation(process: &ProcDir, stat: &Stat, owner: &Owner) -> Invocation {
     };
     // if the link is not readable, use the name by which it was started; a kernel thread has neither
     let executable = path("exe").or_else(|| owner.executable.clone()).or_else(first).unwrap_or(stat.comm.clone());
-    Invocation::new(&executable, &arguments, path("cwd"))
+    let mut invocation = Invocation::new(&executable, &arguments, path("cwd"));
+    if let Ok(running) = rustix::fs::statat(process.dir(), "exe", AtFlags::empty()) {
+        let is_running = |path: &str| {
+            std::fs::metadata(path).is_ok_and(|file| (file.dev(), file.ino()) == (running.st_dev, running.st_ino))
+        };
+        if let Some(path) = invocation.started_by(is_running) {
+            invocation.executable = path;
+        }
+    }
+    invocation
+}
+
+/// Of a process that has ended only the file name of its executable is known.
+fn captured_invocation(executable: &str, owner: &Owner) -> Invocation {
+    let mut invocation = Invocation::new(executable, owner.arguments.as_deref().unwrap_or_default(), None);
+    let is_executable = |path: &str| {
+        std::fs::canonicalize(path).is_ok_and(|path| path.file_name().is_some_and(|name| name == executable))
+    };
+    if let Some(path) = invocation.started_by(is_executable) {
+        base_name(&path).clone_into(&mut invocation.executable);
+    }
+    invocation
 }
 
 /// The nearest ancestor that runs the same program and is not a worker.
@@ -326,6 +346,36 @@ mod tests {
         assert_eq!(observed.key, captured.service.key);
         let other = services.of(&ended(3, "curl", Some("curl"), b"curl\0http://ads/\0"));
         assert_ne!(observed.key, other.service.key);
+    }
+
+    /// Debian's `redis-server` is a link to `redis-check-rdb`.
+    #[test]
+    fn a_program_is_named_by_the_link_that_started_it() {
+        let directory = std::env::temp_dir().join(format!("faultloom-link-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (file, link) = (directory.join("key-check"), directory.join("key-server"));
+        std::fs::copy("/bin/sleep", &file).unwrap();
+        std::os::unix::fs::symlink("key-check", &link).unwrap();
+        let mut services = services();
+        let mut name_of = |command: &mut std::process::Command| {
+            let mut child = command.arg("1000").spawn().unwrap();
+            let arguments = format!("/proc/{}/cmdline", child.id());
+            while !std::fs::read(&arguments).unwrap().starts_with(b"key-") {
+                std::thread::yield_now();
+            }
+            let stat = ProcDir::open(child.id()).unwrap().stat().unwrap();
+            let executable = Some("key-check".to_owned());
+            let owner = Owner { process: stat.id, comm: stat.comm, cgroup: None, executable, arguments: None };
+            let name = services.of(&owner).service.name.clone();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            name
+        };
+        use std::os::unix::process::CommandExt;
+        assert_eq!(name_of(std::process::Command::new(&link).arg0("key-server")), "key-server");
+        assert_eq!(name_of(std::process::Command::new(&file).arg0("key-check")), "key-check");
+        assert_eq!(name_of(std::process::Command::new(&file).arg0("key-other")), "key-check", "not a link to it");
+        std::fs::remove_dir_all(directory).unwrap();
     }
 
     /// A file scan captures no arguments, so the captured data of this process would be another service.

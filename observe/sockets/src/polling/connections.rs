@@ -23,6 +23,7 @@ struct GroupKey {
     owner: Option<(ProcessId, Option<u64>)>,
     link: Link,
     attribution: Attribution,
+    any_worker: bool,
 }
 
 #[derive(Debug)]
@@ -31,6 +32,8 @@ struct Group {
     owner: Option<Arc<Owner>>,
     example_port: Option<u16>,
     counts: Counts,
+    /// Number of open connections in the last report.
+    reported_open: u64,
     /// Number of tracked connections; a flow without any is removed.
     connections: u32,
 }
@@ -74,6 +77,8 @@ pub struct NewConnection {
 pub struct Ownership {
     pub owner: Option<Arc<Owner>>,
     pub attribution: Attribution,
+    /// The owner is one of several processes that listen at the address.
+    pub any_worker: bool,
     pub certainty: Certainty,
 }
 
@@ -146,6 +151,7 @@ impl Connections {
             owner: ownership.owner.as_deref().map(identity),
             link: new_connection.link,
             attribution: ownership.attribution,
+            any_worker: ownership.any_worker,
         };
         let flow = self.flow(key, ownership.owner);
         let state = &mut self.flows[flow as usize];
@@ -189,6 +195,7 @@ impl Connections {
         let key = GroupKey {
             owner: Some(identity(owner)),
             attribution: Attribution::Exact,
+            any_worker: false,
             ..self.flows[from as usize].key.clone()
         };
         let to = self.flow(key, Some(owner.clone()));
@@ -210,7 +217,14 @@ impl Connections {
         if let Some(at) = self.by_key.get(&key) {
             return *at;
         }
-        let state = Group { key: key.clone(), owner, example_port: None, counts: Counts::default(), connections: 0 };
+        let state = Group {
+            key: key.clone(),
+            owner,
+            example_port: None,
+            counts: Counts::default(),
+            reported_open: 0,
+            connections: 0,
+        };
         let at = match self.free.pop() {
             Some(at) => {
                 self.flows[at as usize] = state;
@@ -246,11 +260,15 @@ impl Connections {
         self.tracked.shrink_to(self.tracked.len() * 4);
         for at in 0..self.flows.len() {
             let flow = &mut self.flows[at];
-            if flow.counts != Counts::default() {
+            // the last one may have moved to the flow of the owner that was found
+            let has_left = flow.connections == 0 && flow.reported_open > 0;
+            if flow.counts != Counts::default() || has_left {
+                flow.reported_open = flow.counts.open;
                 reported.push(SocketObservation {
                     side: flow.key.side,
                     netns,
                     owner: flow.owner.clone(),
+                    any_worker: flow.key.any_worker,
                     link: flow.key.link.clone(),
                     example_port: flow.example_port,
                     attribution: flow.key.attribution,
@@ -303,11 +321,16 @@ mod tests {
     }
 
     fn exact(pid: u32) -> Ownership {
-        Ownership { owner: Some(owner(pid)), attribution: Attribution::Exact, certainty: Certainty::Final }
+        Ownership {
+            owner: Some(owner(pid)),
+            attribution: Attribution::Exact,
+            any_worker: false,
+            certainty: Certainty::Final,
+        }
     }
 
     fn unknown() -> Ownership {
-        Ownership { owner: None, attribution: Attribution::None, certainty: Certainty::Tentative }
+        Ownership { owner: None, attribution: Attribution::None, any_worker: false, certainty: Certainty::Tentative }
     }
 
     /// One poll that finds these cookies; new ones belong to `ownership`.
@@ -364,9 +387,13 @@ mod tests {
         connections.set_owner(5, Some(&owner(7)), true);
         let mut reported = Vec::new();
         connections.end(1, &mut reported);
-        assert_eq!(reported.len(), 1, "{reported:?}");
-        assert_eq!((reported[0].owner.as_ref(), reported[0].attribution), (Some(&owner(7)), Attribution::Exact));
-        assert_eq!(reported[0].counts, Counts { open: 1, ..Counts::default() });
+        assert_eq!(reported.len(), 2, "{reported:?}");
+        let (with_owner, without): (Vec<_>, Vec<_>) = reported.iter().partition(|flow| flow.owner.is_some());
+        assert_eq!((with_owner[0].owner.as_ref(), with_owner[0].attribution), (Some(&owner(7)), Attribution::Exact));
+        assert_eq!(with_owner[0].counts, Counts { open: 1, ..Counts::default() });
+        assert_eq!(without[0].counts, Counts::default(), "the flow without owner was reported open before");
+        let next = poll(&mut connections, 5..6, unknown());
+        assert_eq!(next.len(), 1, "and is not reported again: {next:?}");
         assert_eq!(connections.flows.len() - connections.free.len(), 1);
     }
 

@@ -110,8 +110,18 @@ impl Listeners {
         self.by_path.get(path).copied()
     }
 
-    pub fn owner(&self, cookie: u64) -> Option<&Arc<Owner>> {
-        self.tracked.get(&cookie)?.owner.as_ref()
+    /// The owner of a listener, and whether it is one of several: workers may share an address (`SO_REUSEPORT`), and
+    /// the kernel then chooses one for each connection. Of several, the same one is returned for all their listeners.
+    pub fn owner(&self, cookie: u64) -> Option<(&Arc<Owner>, bool)> {
+        let listener = self.tracked.get(&cookie)?;
+        let own = listener.owner.as_ref()?;
+        let ListenAddress::Inet { port, .. } = listener.at else { return Some((own, false)) };
+        let at_port = self.by_port.get(&(listener.protocol, port)).into_iter().flatten();
+        let workers = at_port.filter_map(|cookie| self.tracked.get(cookie)).filter(|other| other.at == listener.at);
+        let owners: Vec<&Arc<Owner>> = workers.filter_map(|worker| worker.owner.as_ref()).collect();
+        let first = owners.iter().copied().min_by_key(|owner| owner.process).unwrap_or(own);
+        let is_shared = owners.iter().any(|owner| owner.process != first.process);
+        Some((first, is_shared))
     }
 
     /// Appends all current listeners. Workers that share an address with their parent are reported once.
@@ -171,6 +181,20 @@ mod tests {
         assert_eq!(found(&listening(&[("::", true)]), "10.0.0.1"), None);
         assert_eq!(found(&listening(&[("::", true)]), "fd00::1"), Some(0));
         assert_eq!(found(&listening(&[("10.0.0.9", false)]), "10.0.0.1"), None);
+    }
+
+    #[test]
+    fn workers_that_share_an_address_are_one_owner() {
+        let mut listeners = listening(&[("10.0.0.1", false), ("10.0.0.1", false), ("10.0.0.2", false)]);
+        let owner = |pid| {
+            let process = flows::ProcessId { pid, start_ticks: 1 };
+            Arc::new(Owner { process, comm: "w".into(), cgroup: None, executable: None, arguments: None })
+        };
+        for (cookie, pid) in [(0, 9), (1, 8), (2, 7)] {
+            listeners.set_owner(cookie, Some(&owner(pid)), true);
+        }
+        let found = |cookie| listeners.owner(cookie).map(|(owner, shared)| (owner.process.pid, shared));
+        assert_eq!([found(0), found(1), found(2)], [Some((8, true)), Some((8, true)), Some((7, false))]);
     }
 
     #[test]

@@ -264,18 +264,21 @@ impl NamespacePoller {
             return Ownership {
                 owner: Some(owner.clone()),
                 attribution: Attribution::Exact,
+                any_worker: false,
                 certainty: Certainty::Final,
             };
         }
-        let (owner, attribution) = match (listener.and_then(|cookie| self.listeners.owner(cookie)), cgroup) {
-            (Some(owner), _) => (Some(owner.clone()), Attribution::Listener),
+        let by_listener = listener.and_then(|cookie| self.listeners.owner(cookie));
+        let any_worker = by_listener.is_some_and(|(_, is_shared)| is_shared);
+        let (owner, attribution) = match (by_listener, cgroup) {
+            (Some((owner, _)), _) => (Some(owner.clone()), Attribution::Listener),
             // the socket is in the cgroup of its creator; for an accepted socket that is the listener
             (None, Some(cgroup)) if side == Side::Passive => (Some(cgroup_owner(cgroup)), Attribution::Listener),
             (None, Some(cgroup)) => (Some(cgroup_owner(cgroup)), Attribution::Exact),
             (None, None) => (None, Attribution::None),
         };
         let certainty = if pending { Certainty::Pending } else { Certainty::Tentative };
-        Ownership { owner, attribution, certainty }
+        Ownership { owner, attribution, any_worker, certainty }
     }
 }
 

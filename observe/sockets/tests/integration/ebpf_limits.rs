@@ -21,7 +21,7 @@ fn connect_everywhere(connections: u32) -> u16 {
 #[test]
 fn a_full_table_is_reported_as_a_loss() {
     let Some(_network) = network() else { return };
-    let Some(mut watch) = Watch::with(Options { flow_entries: 2 }) else { return };
+    let Some(mut watch) = Watch::with(Options { flow_entries: 2, ..Options::default() }) else { return };
     let port = connect_everywhere(100);
     watch.until("losses", |it| it.losses.table_full > 0);
     assert!(watch.losses.flows_missing());
@@ -34,7 +34,7 @@ fn a_full_table_is_reported_as_a_loss() {
 #[test]
 fn the_table_is_read_before_it_is_full() {
     let Some(_network) = network() else { return };
-    let Some(mut watch) = Watch::with(Options { flow_entries: 8192 }) else { return };
+    let Some(mut watch) = Watch::with(Options { flow_entries: 8192, ..Options::default() }) else { return };
     // 12,000 keys without a collection
     let port = connect_everywhere(6000);
     watch.until("6000 closed at both ends", |it| {

@@ -117,7 +117,9 @@ second = connect(); print('again'); input()";
     assert_eq!((&hooked[0].0, hooked[0].1.open), (&scanned[0].0, 2), "one flow with both connections");
     drop(client);
     drop(listener);
-    let (ended, _) = window();
+    let (mut ended, _) = window();
+    ended.sort_by_key(|(key, _)| key.process.is_some());
     let ended_key = FlowKey { process: None, ..scanned[0].0.clone() };
-    assert_eq!((ended.len(), &ended[0].0, ended[0].1.closed), (1, &ended_key, 2), "{ended:?}");
+    assert_eq!((ended.len(), &ended[0].0, ended[0].1.closed), (2, &ended_key, 2), "{ended:?}");
+    assert_eq!(ended[1], (scanned[0].0.clone(), Counts::default()), "the flow of the process is not open anymore");
 }

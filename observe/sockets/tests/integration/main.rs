@@ -5,6 +5,7 @@ mod ebpf_kinds;
 mod ebpf_limits;
 mod ebpf_owners;
 mod ebpf_unloading;
+mod holders;
 mod many_sockets;
 mod polling;
 mod support;

@@ -150,6 +150,30 @@ fn an_unaccepted_connection_is_attributed_to_the_listener() {
     drop((client, server));
 }
 
+/// The kernel chooses a worker when the connection arrives; which one is not visible before it accepts.
+#[test]
+fn workers_that_share_a_port_are_one_service_and_not_one_process() {
+    const WORKER: &str = "
+import socket
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+s.bind(('127.0.0.1', 7000)); s.listen(16); print('ready'); input()";
+    let Some(network) = exclusive_network() else { return };
+    let at = inet("127.0.0.1:7000");
+    let mut workers = [Program::python(WORKER), Program::python(WORKER)];
+    workers.iter_mut().for_each(|worker| assert_eq!(worker.line(), "ready"));
+    let clients: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect("127.0.0.1:7000").unwrap()).collect();
+    let collected = Poller::start(Source::Polling).unwrap().collect().unwrap();
+    let window = Identifier::start().unwrap().identify(Source::Polling, collected);
+    let is_passive = |f: &&flows::Flow| f.netns == network.netns && f.side == Side::Passive && f.link.passive == at;
+    let passive: Vec<&flows::Flow> = window.flows.iter().filter(is_passive).collect();
+    assert_eq!(passive.len(), 1, "{passive:#?}");
+    assert_eq!((passive[0].attribution, passive[0].process), (Attribution::Listener, None));
+    assert_eq!(passive[0].counts.open, 4);
+    let service = window.services.iter().find(|service| service.key == passive[0].service).unwrap();
+    assert_eq!(service.kind, ServiceKind::Program, "{service:?}");
+    drop(clients);
+}
+
 #[test]
 fn process_names_may_contain_blanks_and_newlines() {
     const CLIENT: &str = r"

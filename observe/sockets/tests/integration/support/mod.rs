@@ -113,7 +113,8 @@ pub struct Watch {
 impl Watch {
     /// None if this machine does not permit eBPF; that is reported as a skipped test.
     pub fn start() -> Option<Watch> {
-        Watch::with(Options::default())
+        // an end that the hook did not see is found within a second
+        Watch::with(Options { scan_interval: Duration::from_secs(1), ..Options::default() })
     }
 
     pub fn with(options: Options) -> Option<Watch> {
