@@ -50,9 +50,10 @@ impl Context {
         })
     }
 
-    /// A command line for `verb` that uses the same target and store.
+    /// A command line for `verb` that uses the same target and store. What is specific to the verb can be appended, a
+    /// part of it such as `replay` as well.
     pub fn command(&self, verb: &str) -> String {
-        let mut words = vec![quoted(&self.program), verb.to_owned()];
+        let mut words = vec![quoted(&self.program)];
         if let Some(target) = &self.target {
             words.push(format!("-t {}", quoted(&target.display().to_string())));
         }
@@ -62,6 +63,7 @@ impl Context {
         if self.home != Path::new(".faultloom") {
             words.push(format!("--home {}", quoted(&self.home.display().to_string())));
         }
+        words.push(verb.to_owned());
         words.join(" ")
     }
 

@@ -12,7 +12,8 @@ pub use flip::{Flip, FlipPart, FlipReplay};
 pub use flip_live::FlipLive;
 pub use map::{Map, Origin, Range};
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -40,7 +41,28 @@ impl Args {
         {
             words.insert(verb + 1, "--".into());
         }
-        Args::try_parse_from(words)
+        let mut matches = Args::command().try_get_matches_from(words)?;
+        refuse_options_of_the_whole(&matches)?;
+        Args::from_arg_matches_mut(&mut matches)
+    }
+}
+
+/// `flip replay` and `agent serve` take none of the options of `flip` and `agent`. Global options may precede the part;
+/// clap's own check (`args_conflicts_with_subcommands`) refuses them as well.
+fn refuse_options_of_the_whole(matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some((verb, whole)) = matches.subcommand() else { return Ok(()) };
+    let Some((part, _)) = whole.subcommand() else { return Ok(()) };
+    let command = Args::command();
+    let is_global =
+        |id: &str| command.get_arguments().any(|argument| argument.get_id() == id && argument.is_global_set());
+    let given = |id: &str| whole.value_source(id) == Some(ValueSource::CommandLine);
+    let options = command.find_subcommand(verb).into_iter().flat_map(clap::Command::get_arguments);
+    match options.map(|option| option.get_id().as_str()).find(|id| !is_global(id) && given(id)) {
+        None => Ok(()),
+        Some(id) => {
+            let what = format!("the argument '{}' cannot be used with the subcommand '{part}'", id.replace('_', "-"));
+            Err(Args::command().error(clap::error::ErrorKind::ArgumentConflict, what))
+        }
     }
 }
 
@@ -422,6 +444,30 @@ mod tests {
             let (Command::Go(passed) | Command::Python(passed)) = args.command else { panic!("{line}") };
             assert_eq!(passed.arguments.join(" "), arguments, "{line}");
             assert_eq!((args.common.verbose, args.common.json, args.common.target), (0, false, None), "{line}");
+        }
+    }
+
+    #[test]
+    fn global_options_are_parsed_before_and_after_every_part_of_a_verb() {
+        for line in [
+            "faultloom --home x flip replay last:1",
+            "faultloom flip --home x replay last:1",
+            "faultloom flip replay --home x last:1",
+            "faultloom flip replay last:1 --home x",
+            "faultloom --home x agent unit",
+            "faultloom agent --home x unit",
+            "faultloom agent unit --home x",
+            "faultloom flip --home x -- true",
+        ] {
+            assert_eq!(parsed(line).common.home, PathBuf::from("x"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_verb_refuses_options_of_the_whole() {
+        for line in ["faultloom flip --seed 3 replay last:1", "faultloom flip --count 3 live 1"] {
+            let error = Args::parse_words(line.split(' ').map(OsString::from).collect()).err().unwrap();
+            assert!(error.to_string().contains("cannot be used with"), "{error}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! `faultloom flip` with its real engine: campaigns, replays, interruptions, disturbances, refusals.
 
-use crate::support::{Completed, Home, skipped, wait_for};
+use crate::support::{Completed, Home, skipped, wait_for, words};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -169,6 +169,74 @@ fn an_injection_has_the_same_outcome_in_a_fresh_process() {
     home.run(&["flip", "replay", "last:99"]).exits(2).says("no injection 99");
     home.run(&["flip", "replay", "last:sums:2"]).exits(0);
     home.run(&["flip", "replay", "last:other:2"]).exits(2).says("it has: sums");
+}
+
+/// The command after `next:`, as a user copies it.
+fn next_command(ran: &Completed) -> String {
+    ran.out.split("next: ").nth(1).unwrap_or_else(|| panic!("no next command: {}", ran.out)).trim().to_owned()
+}
+
+#[test]
+fn the_next_command_can_be_run_as_it_is_printed() {
+    let Some(home) = home("flip-next") else { return };
+    for before in [true, false] {
+        let (global, rest) = (["--home", "a store"], ["-n", "3", "--", "./sums"]);
+        let ran = match before {
+            true => home.run(&[&global[..], &["flip"], &rest].concat()),
+            false => home.run(&[&["flip"], &global[..], &rest].concat()),
+        };
+        let next = next_command(&ran);
+        assert!(next.contains("--home 'a store'"), "{next}");
+        let words = words(&next);
+        home.run(&words.iter().skip(1).map(String::as_str).collect::<Vec<_>>()).exits(0);
+    }
+    // the same part of a verb with the option at each place
+    for words in [
+        ["--home", "a store", "flip", "replay", "last:1"],
+        ["flip", "--home", "a store", "replay", "last:1"],
+        ["flip", "replay", "--home", "a store", "last:1"],
+    ] {
+        home.run(&words).exits(0);
+    }
+    home.run(&["flip", "--seed", "3", "replay", "last:1"]).exits(2).says("cannot be used with");
+}
+
+/// With a breakpoint per block, its first flip is a minute away.
+const LONG: &str = r#"
+#include <stdio.h>
+int main(void) {
+    volatile unsigned long sum = 0;
+    for (unsigned long n = 0; n < 3000000; n++) sum += n ^ sum >> 3;
+    printf("%lu\n", sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn progress_is_shown_before_the_first_flip_and_an_early_end_keeps_nothing() {
+    let Some(home) = home("flip-early") else { return };
+    compiled(&home, "long", LONG, &[]);
+    let runs = home.run(&["runs", "--json"]).json();
+    let command = home.start(&["flip", "--stepper", "block", "--", "./long"]);
+    // standard error is a file or a pipe here: a line every few seconds
+    wait_for("progress", || command.err_so_far().contains("of the reference run").then_some(()));
+    command.signal("INT");
+    command.wait().exits(4).says("stopped before its first flip").says("nothing was stored");
+    assert_eq!(home.run(&["runs", "--json"]).json(), runs, "it is no run");
+}
+
+#[test]
+fn output_that_is_not_text_points_to_a_judge() {
+    let Some(home) = home("flip-binary") else { return };
+    compiled(
+        &home,
+        "binary",
+        r#"#include <unistd.h>
+int main(void) { return write(1, "\x1f\x8b\0\xff", 4) != 4; }"#,
+        &[],
+    );
+    home.run(&["flip", "-n", "2", "--", "./binary"]).says("--judge COMMAND");
+    assert!(!home.run(&["flip", "-n", "2", "--judge", "echo otherwise", "--", "./binary"]).out.contains("--judge"));
 }
 
 #[test]
@@ -387,8 +455,8 @@ fn unsuitable_programs_are_refused_before_anything_runs() {
         &home,
         "chance",
         r#"#include <stdio.h>
-#include <time.h>
-int main(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); printf("%ld\n", t.tv_nsec); return 0; }"#,
+#include <unistd.h>
+int main(void) { char id[16] = {0}; return readlink("/proc/self", id, 15) < 0 || puts(id) < 0; }"#,
         &[],
     );
     for (words, code, why) in [

@@ -29,12 +29,13 @@ int main(void) {
 fn shortened(block: &str, server: &Memcached) -> String {
     let (at, pid) = (format!("127.0.0.1:{}", server.port), server.process.pid());
     let device = format!("/dev/tcp/127.0.0.1/{}", server.port);
-    let substitutes: [(&str, &str, &str); 6] = [
+    let substitutes: [(&str, &str, &str); 7] = [
         ("--exhaustive", "--exhaustive", "--exhaustive -n 20 --types WVAL --symbol pthread_mutex_trylock"),
         ("-u nobody -t 1", "flip --replay", "flip -n 20 --replay"),
         ("--external", "--runs 500", "--runs 20"),
         ("--server", "127.0.0.1:11211", &at),
         ("check.sh", "/dev/tcp/127.0.0.1/11211", &device),
+        ("unpack.py", "flip --judge", "flip -n 5 --judge"),
         ("flip live", "$(pidof -s memcached)", &pid),
     ];
     let mut short = block.to_owned();
@@ -70,6 +71,7 @@ fn every_command_of_the_guide_works() {
         ("flip replay last:812", "the same outcome as in the campaign"),
         ("printf 'replay 1", ""),
         ("-u nobody -t 1", "10 messages · 20 of 20 controls golden"),
+        ("unpack.py", "controls golden"),
         ("--variant hardened", "hardening"),
         ("--exhaustive", "every flip in the work for reply 9 of memcached"),
         ("-- ./program", "disturbed by: lower-voltage --by 120"),

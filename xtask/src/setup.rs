@@ -14,6 +14,11 @@ pub struct Package {
 pub const MEMCACHED: Package = Package { name: "memcached", program: "memcached" };
 /// The resolver of djbdns, without its other servers.
 pub const DNSCACHE: Package = Package { name: "dnscache", program: "dnscache" };
+pub const LUA: Package = Package { name: "lua5.4", program: "lua5.4" };
+/// The system's own Python, also where another one is first in PATH.
+pub const PYTHON: Package = Package { name: "python3", program: "/usr/bin/python3" };
+pub const JQ: Package = Package { name: "jq", program: "jq" };
+pub const REDIS: Package = Package { name: "redis-server", program: "redis-server" };
 pub const NGINX: Package = Package { name: "nginx-light", program: "nginx" };
 pub const JDK: Package = Package { name: "default-jdk-headless", program: "javac" };
 pub const MAVEN: Package = Package { name: "maven", program: "mvn" };

@@ -9,7 +9,8 @@ pub use soak::soak;
 use crate::areas::{self, Area, Outcome};
 use crate::cargo::PREBUILT;
 use crate::setup::{
-    self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
+    self, CONNTRACK, DNSCACHE, IPROUTE, JDK, JQ, LUA, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, PYTHON,
+    REDIS, ULOGD, WRK,
 };
 use crate::shell::{built, command, quiet, root, text};
 use crate::{bpf_objects, check, conform, replies};
@@ -104,7 +105,7 @@ fn record_minutes(ended: &[Outcome], seconds: f64, is_cold: bool) -> Result<(), 
 
 fn packages() -> Result<String, String> {
     let languages = [&JDK, &MAVEN, &NODE, &NPM];
-    let servers = [&MEMCACHED, &DNSCACHE, &NGINX, &POSTGRESQL];
+    let servers = [&MEMCACHED, &DNSCACHE, &NGINX, &POSTGRESQL, &LUA, &PYTHON, &JQ, &REDIS];
     let network = [&NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD, &WRK];
     match setup::packages(&[&languages[..], &servers, &network].concat()) {
         Ok(versions) => Ok(format!("{} packages", versions.split(", ").count())),

@@ -249,12 +249,18 @@ struct CapabilityHeader {
 
 const SIGNALS: libc::c_int = 64;
 
-/// Fixes addresses across runs, resets signals to their defaults, and stops until the supervisor traces it.
+/// From `linux/prctl.h`.
+const PR_SET_TSC: libc::c_int = 26;
+const PR_TSC_SIGSEGV: libc::c_ulong = 2;
+
+/// Fixes addresses across runs, makes the time stamp counter trap, resets signals to their defaults, and stops until the supervisor traces it.
 fn start_traced() -> io::Result<()> {
     // SAFETY: plain numbers; an empty set and a `struct sigaction` of the kernel's (handler, flags, restorer, mask),
     // all 0.
     unsafe {
         checked(libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong).into())?;
+        // reading the time stamp counter raises a signal, so that the supervisor can give the virtual time
+        checked(libc::prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0).into())?;
         for signal in 1..=SIGNALS {
             // exec passes ignored signals on. Two cannot be set, and the C library's function rejects two of its own
             let default = [0u64; 4];

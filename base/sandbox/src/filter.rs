@@ -3,7 +3,7 @@
 //! A call is allowed, or gets one of three other answers:
 //! - *denied* (`EPERM`): it reaches beyond the process;
 //! - *traced*: the supervisor decides. The program stops before the call; the supervisor resumes it or calls
-//!   [`crate::deny`];
+//!   [`crate::deny`], or answers the call itself, see [`crate::VirtualHost`];
 //! - *unknown* (`ENOSYS`): programs manage without it. These are calls newer than this list, `clone3`, whose flags a
 //!   filter cannot read, and `rseq`, into whose memory the kernel writes at any time.
 //!
@@ -11,6 +11,7 @@
 //! sockets of the internet families (there is no network), System V IPC.
 
 use crate::syscalls::{DENIED, LAST, TRACED, TracedCall, UNKNOWN};
+use crate::virtual_host::ANSWERED;
 use libc::{
     BPF_ABS, BPF_JEQ, BPF_JGT, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO,
     SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_TRACE, c_long, sock_filter,
@@ -41,6 +42,9 @@ pub(super) fn program() -> Vec<sock_filter> {
     }
     for &(number, traced) in TRACED {
         filter.extend(case(number, &[trace(traced)]));
+    }
+    for number in ANSWERED {
+        filter.extend(case(number, &[trace(TracedCall::Answered)]));
     }
     filter.extend(case(libc::SYS_clone, &clone()));
     filter.extend(case(libc::SYS_socket, &socket()));

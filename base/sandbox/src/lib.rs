@@ -13,9 +13,10 @@
 //! |---|---|
 //! | sees and signals no process of the host | the pid namespace; `kill` runs only if the supervisor permits it |
 //! | writes no file outside the scratch directory | every mount is read-only; scratch is a bounded tmpfs |
-//! | opens no device but null, zero, full, random, urandom | `nodev` on every mount, a `/dev` of its own |
+//! | opens no device but null, zero, full | `nodev` on every mount, a `/dev` of its own |
 //! | reaches no network and no daemon's socket | an empty network namespace; no `AF_UNIX` sockets |
 //! | gains no privilege | no capabilities, `no_new_privs`, `nosuid` on every mount |
+//! | runs the same each time | fixed addresses; clocks, random numbers and ids from a [`VirtualHost`] |
 //! | uses no more than its limits | resource limits; the OOM killer's first choice |
 //! | does not outlive the tool | the namespace ends with pid 1; the reaper kills pid 1 when the tool dies |
 //!
@@ -36,6 +37,7 @@ mod syscalls;
 pub mod tracee;
 mod user;
 mod view;
+mod virtual_host;
 
 pub use filter::FORK_MARK;
 pub use host_ids::{host_pid, host_thread};
@@ -43,6 +45,7 @@ pub use launch::{Launched, Limits, Program, launch};
 pub use permissions::{Barrier, attach_advice, barrier, trace_advice};
 pub use syscalls::{TracedCall, deny, signals_itself};
 pub use user::User;
+pub use virtual_host::{ANSWERED, AfterCall, Answer, VirtualHost, answer_and_complete, is_answered};
 
 use model::Failure;
 use std::ffi::OsStr;

@@ -1,6 +1,7 @@
 //! Which system calls of a program are denied, unknown, or decided by the supervisor.
 
 use crate::tracee::{Pid, Registers, Tracee};
+use crate::virtual_host::with_real_ids;
 use libc::c_long;
 use std::io;
 
@@ -14,17 +15,31 @@ pub enum TracedCall {
     Fork = 2,
     /// Becomes another program.
     Exec = 3,
+    /// Has a result that differs from run to run: see [`crate::VirtualHost`].
+    Answered = 4,
 }
 
 impl TracedCall {
     /// Reads the event's message.
     pub fn from_message(message: u64) -> Option<TracedCall> {
-        [TracedCall::Signal, TracedCall::Fork, TracedCall::Exec].into_iter().find(|&traced| message == traced as u64)
+        [TracedCall::Signal, TracedCall::Fork, TracedCall::Exec, TracedCall::Answered]
+            .into_iter()
+            .find(|&traced| message == traced as u64)
     }
 }
 
-/// Whether the signal that a stopped `thread` of `process` is about to send goes to that process only.
-pub fn signals_itself(registers: &Registers, process: Pid, thread: Pid) -> bool {
+/// Whether the signal that a stopped `thread` of `process` is about to send goes to that process only. The process may
+/// name itself by its virtual id, which is then replaced by the real one.
+pub fn signals_itself(tracee: &Tracee, process: Pid) -> io::Result<bool> {
+    let registers = with_real_ids(&tracee.registers()?, process);
+    let permitted = is_to_itself(&registers, process, tracee.pid);
+    if permitted {
+        tracee.set_registers(&registers)?;
+    }
+    Ok(permitted)
+}
+
+fn is_to_itself(registers: &Registers, process: Pid, thread: Pid) -> bool {
     // the kernel uses 32 bits
     let target = registers.rdi as Pid;
     match registers.orig_rax as c_long {

@@ -90,6 +90,18 @@ impl Tracee {
         self.memory.write_all_at(bytes, offset(address)?)
     }
 
+    /// Writes memory where the program itself may write. Fails elsewhere, unlike [`Tracee::write`].
+    pub fn write_as_itself(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        let from = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let to = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
+        // SAFETY: reads the live `bytes`; the address is one of the other process.
+        match unsafe { libc::process_vm_writev(self.pid, &from, 1, &to, 1, 0) } {
+            -1 => Err(io::Error::last_os_error()),
+            n if n as usize == bytes.len() => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        }
+    }
+
     /// Reads eight bytes at an address. Costs less than [`Tracee::read`]; fails where not all of them are mapped.
     pub fn read_u64(&self, address: u64) -> io::Result<u64> {
         let mut word = 0u64;
@@ -201,9 +213,15 @@ impl Tracee {
     /// Makes a system call from given registers without restoring them: saves two requests per call in a sequence.
     pub fn system_call_from(&self, from: &Registers, gadget: u64, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
         self.set_registers(&call_registers(from, gadget, number, arguments))?;
-        match self.step()? {
-            stop if stop.trapped() => Ok(self.registers()?.rax as i64),
-            stop => Err(io::Error::other(format!("a system call made for the program ended with {stop:?}"))),
+        loop {
+            match self.step()? {
+                stop if stop.trapped() => return Ok(self.registers()?.rax as i64),
+                // the filter's stop before the call, which is made
+                Stop::Event(libc::PTRACE_EVENT_SECCOMP) => {}
+                stop => {
+                    return Err(io::Error::other(format!("a system call made for the program ended with {stop:?}")));
+                }
+            }
         }
     }
 

@@ -4,8 +4,10 @@
 //! `/tmp` is read-only as well: later programs would read what earlier ones wrote there. A program that needs temporary
 //! files gets its own directory through `TMPDIR`.
 
+use crate::virtual_host::fixed_bytes;
 use crate::{checked, unavailable};
 use model::Failure;
+use model::random::Random;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,10 +16,13 @@ use std::path::{Path, PathBuf};
 
 /// In a directory that exists on every host and is replaced here, so that the path is always the same.
 const SCRATCH: &str = "/dev/scratch";
-const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+const DEVICES: [&str; 3] = ["null", "zero", "full"];
+/// Files of fixed bytes, so that every run reads the same ones. They end, unlike the devices.
+const RANDOM: [&str; 2] = ["random", "urandom"];
+const RANDOM_BYTES: usize = 1 << 20;
 /// Far more files than programs create.
 const FILES: u32 = 1 << 20;
-const DEV: &CStr = c"mode=0755,size=64k,nr_inodes=64";
+const DEV: &CStr = c"mode=0755,size=4m,nr_inodes=64";
 const SHARED_MEMORY: &CStr = c"mode=1777,size=64m,nr_inodes=1024";
 const HOST_NAME: &CStr = c"flip";
 
@@ -44,6 +49,10 @@ fn dev(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
         let path = Path::new("/dev").join(name);
         std::fs::File::create(&path)?;
         attach(tree, &path)?;
+    }
+    let bytes = fixed_bytes(&mut Random(2), RANDOM_BYTES);
+    for name in RANDOM {
+        std::fs::write(Path::new("/dev").join(name), &bytes)?;
     }
     for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
         symlink(format!("/proc/self/fd{target}"), Path::new("/dev").join(name))?;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(ClapArgs)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct Agent {
     #[command(subcommand)]
     pub part: Option<AgentPart>,

@@ -9,7 +9,6 @@ use model::flip::{BitPolicy, FlipType};
 use std::path::PathBuf;
 
 #[derive(ClapArgs)]
-#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "The program runs in a sandbox: no network, only its own files, an unprivileged user.\n\
     Exit codes: 0 no undetected error, 1 undetected errors, 5 the campaign proves nothing.")]
 pub struct Flip {
@@ -127,8 +126,9 @@ pub struct FlipWhat {
     /// Refuse a golden run of more instructions than this
     #[arg(long, value_name = "N", default_value_t = 400_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_instructions: u64,
-    /// How the process is run to a flip: by blocks, or by single steps, which is slow
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = stepper)]
+    /// How the process is run to a flip: cache (translated), block (a breakpoint per block) or step, each slower than
+    /// the one before
+    #[arg(long, value_name = "HOW", default_value = "cache", value_parser = stepper)]
     pub stepper: Stepper,
 }
 
@@ -232,7 +232,7 @@ pub(super) fn bits(text: &str) -> Result<BitPolicy, String> {
 }
 
 fn stepper(text: &str) -> Result<Stepper, String> {
-    serde_json::from_value(text.into()).map_err(|_| "block or step".to_owned())
+    serde_json::from_value(text.into()).map_err(|_| "cache, block or step".to_owned())
 }
 
 /// In percentage points; kept as a share.

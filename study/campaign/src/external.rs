@@ -39,7 +39,7 @@ impl VariantRun<'_, '_> {
         self.variant().check_unchanged()?;
         let begin = Instant::now();
         let mut subject = Subject::of(external, &self.variant().program)?;
-        on_progress(Progress::Golden { instructions: 0 });
+        on_progress(Progress::Golden { instructions: 0, of: 0 });
         let golden = self.undisturbed(&mut subject, external.runs)?;
         let mut disturbance = Disturbance::start(&external.command)?;
         let logged = self.log.logged(self.index);

@@ -80,6 +80,17 @@ impl VariantRun<'_, '_> {
         Ok(Completion::Complete(Box::new(variant)))
     }
 
+    fn judge_remark(&self, profile: &Profile) -> Option<String> {
+        let rules = &self.spec.rules;
+        let by_lines = rules.protocol == "lines" && rules.command.is_none();
+        let binary = profile.golden.streams.iter().any(|stream| is_binary(&stream.bytes));
+        (by_lines && binary).then(|| {
+            "its output is not text: every wrong byte counts as undetected, also where a reader such as gunzip would \
+             reject it; --judge COMMAND lets that reader decide"
+                .to_owned()
+        })
+    }
+
     fn summarize(&self, profile: &Profile, timings: &Timings, judging: f64) -> Variant {
         let eligible = |kind: FlipType| profile.eligible.iter().any(|(k, n)| *k == kind && *n > 0);
         let missing = self.spec.draw.types.iter().filter(|(kind, _)| eligible(*kind));
@@ -92,6 +103,7 @@ impl VariantRun<'_, '_> {
                 .remarks
                 .push(format!("no instruction of the selected sites is eligible for {}", ineligible.join(", ")));
         }
+        variant.remarks.extend(self.judge_remark(profile));
         variant.missing += missing.sum::<u64>();
         variant.misses = timings.misses;
         variant.seconds = Seconds {
@@ -105,6 +117,11 @@ impl VariantRun<'_, '_> {
         };
         variant
     }
+}
+
+/// Compressed or otherwise encoded output: a reader rejects most of what differs, which lines cannot show.
+fn is_binary(bytes: &[u8]) -> bool {
+    bytes.contains(&0) || std::str::from_utf8(bytes).is_err()
 }
 
 fn planned(spec: &Spec, profile: &Profile) -> u64 {
@@ -121,8 +138,8 @@ pub(crate) fn profile_program(
 ) -> Result<Option<Profile>, Failure> {
     engine.exchange(&Request::Begin(Box::new(program.clone())), stop, |reply| match reply {
         Reply::Profile(profile) => Ok(Some(*profile)),
-        Reply::Progress { position, .. } => {
-            on_progress(Progress::Golden { instructions: position });
+        Reply::Progress { position, of } => {
+            on_progress(Progress::Golden { instructions: position, of });
             Ok(None)
         }
         other => Err(unexpected(&other)),

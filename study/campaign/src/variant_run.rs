@@ -32,6 +32,8 @@ pub enum Progress {
     /// The golden run: instructions so far.
     Golden {
         instructions: u64,
+        /// Of about this many. 0: unknown.
+        of: u64,
     },
     Flips {
         done: u64,

@@ -6,11 +6,12 @@
 //! command, report included.
 
 mod agreement;
+mod known;
 mod targets;
 
 use super::statistics::Interval;
 use super::{Goal, finish};
-use crate::setup::{self, MEMCACHED};
+use crate::setup::{self, JQ, LUA, MEMCACHED, PYTHON, REDIS};
 use agreement::Agreement;
 use model::campaign::{Seconds, Variant};
 use serde_json::{Value, json};
@@ -32,6 +33,9 @@ struct Sizes {
     /// Injections per type.
     small: u32,
     large: u32,
+    /// Of well-known programs, which take longer.
+    few: u32,
+    more: u32,
     compared: u32,
     replayed: u32,
 }
@@ -39,11 +43,21 @@ struct Sizes {
 pub fn bench() -> Result<(), String> {
     let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
     let sizes = if quick {
-        Sizes { rounds: 1, lines: 60, commands: 100, small: 5, large: 20, compared: 10, replayed: 7 }
+        Sizes { rounds: 1, lines: 60, commands: 100, small: 5, large: 20, few: 1, more: 2, compared: 10, replayed: 7 }
     } else {
-        Sizes { rounds: 5, lines: 400, commands: 1_200, small: 40, large: 340, compared: 100, replayed: 70 }
+        Sizes {
+            rounds: 5,
+            lines: 400,
+            commands: 1_200,
+            small: 40,
+            large: 340,
+            few: 5,
+            more: 25,
+            compared: 100,
+            replayed: 70,
+        }
     };
-    setup::packages(&[&MEMCACHED])?;
+    setup::packages(&[&MEMCACHED, &LUA, &PYTHON, &JQ, &REDIS])?;
     crate::cargo::build(&["--package", "faultloom", "--package", "sei-inputs"])?;
     let tool = Tool::new()?;
     let targets = [Target::sums(&tool, sizes.lines)?, Target::memcached(&tool, sizes.commands)?];
@@ -62,14 +76,22 @@ pub fn bench() -> Result<(), String> {
             measured.entry(target.name).or_default().push(sample);
         }
     }
+    let known = known::measure(&tool, &sizes)?;
+    let replay = known::replay(&tool, &targets[1], &sizes)?;
+    println!(" replay of one flip in memcached: {:.1} s", replay.median);
     let agreement = agreement::check(&tool, &targets[0], sizes.compared, sizes.replayed)?;
     let figures: BTreeMap<&str, Value> = measured.iter().map(|(name, rounds)| (*name, figures(rounds))).collect();
     let minutes = Interval::of(&measured["memcached"].iter().map(Round::minutes).collect::<Vec<f64>>());
-    let deviating: u64 = measured.values().flatten().map(|round| round.deviating).sum();
+    let deviating = measured.values().flatten().map(|round| round.deviating).sum::<u64>()
+        + known.values().map(|known| known.deviating).sum::<u64>();
     table(&measured, minutes, &agreement);
-    let goals = goals(minutes, &agreement, deviating + agreement.deviating);
+    let slowest = known.values().map(|known| known.first_flip_s.median).fold(0.0, f64::max);
+    let mut goals = goals(minutes, &agreement, deviating + agreement.deviating);
+    goals.push(Goal::at_most("first_flip_s", slowest, 20.0));
+    goals.push(Goal::at_most("replay_s", replay.median, 5.0));
     let all = json!({
         "targets": figures, "minutes_for_168000": minutes, "agreement": agreement, "rounds": sizes.rounds,
+        "known_programs": known, "replay_s": replay,
         "injections_per_type": {"small": sizes.small, "large": sizes.large},
     });
     finish(if quick { "quick-flips" } else { "flips" }, SEED, &goals, all)
@@ -107,7 +129,6 @@ fn measure(tool: &Tool, target: &Target, sizes: &Sizes, seed: u64) -> Result<Rou
     let (small_s, small) = tool.campaign(target, sizes.small, seed, &[])?;
     let (large_s, large) = tool.campaign(target, sizes.large, seed, &[])?;
     let more = f64::from(TYPES * (sizes.large - sizes.small));
-    let deviating = |v: &Variant| v.controls.deviating + v.controls.planned - v.controls.run + v.misses;
     Ok(Round {
         small_s,
         small: f64::from(TYPES * sizes.small),
@@ -117,6 +138,12 @@ fn measure(tool: &Tool, target: &Target, sizes: &Sizes, seed: u64) -> Result<Rou
         instructions: large.instructions,
         deviating: deviating(&small) + deviating(&large),
     })
+}
+
+/// Controls that are not golden or are missing, and flips that were not at their position.
+fn deviating(variant: &Variant) -> u64 {
+    let controls = &variant.controls;
+    controls.deviating + controls.planned - controls.run + variant.misses
 }
 
 /// Shares of the engine's time in the larger campaigns. Forks run while the golden process is stepped, so their CPU

@@ -73,6 +73,12 @@ async fn run_variants(
     let resume = format!("{} --resume {}", context.command("flip"), run.id.short());
     let variants = match variants(context, spec, &dir) {
         Ok(Some(variants)) => variants,
+        Ok(None) if is_empty(&dir) => {
+            drop(dir);
+            store.delete(run.id).await?;
+            let stopped = Failure::new(Family::Aborted, "the campaign was stopped before its first flip");
+            return Err(stopped.why("nothing was stored, and there is nothing to resume"));
+        }
         Ok(None) => {
             return Err(
                 Failure::new(Family::Aborted, "the campaign was stopped; the finished flips are stored").next(resume)
@@ -136,8 +142,11 @@ fn variants(context: &Context, spec: &Spec, dir: &RunDir) -> Result<Option<Vec<V
 
 pub(super) fn counts(name: &str, progress: ::campaign::Progress) -> Progress {
     let (done, total, detail) = match progress {
-        ::campaign::Progress::Golden { instructions: 0 } => (0, 0, "reference run".to_owned()),
-        ::campaign::Progress::Golden { instructions } => {
+        ::campaign::Progress::Golden { instructions: 0, .. } => (0, 0, "reference run".to_owned()),
+        ::campaign::Progress::Golden { instructions, of } if instructions < of => {
+            (instructions, of, "instructions of the reference run, estimated".to_owned())
+        }
+        ::campaign::Progress::Golden { instructions, .. } => {
             (0, 0, format!("reference run, {} instructions", rounded(instructions)))
         }
         ::campaign::Progress::Flips { done, total, undetected } => {

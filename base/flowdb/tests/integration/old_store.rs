@@ -64,7 +64,7 @@ async fn a_spool_of_0_1_0_is_recorded_into_its_database() {
     let windows = spool.oldest(60).unwrap();
     assert_eq!(windows.iter().map(|window| window.sequence).collect::<Vec<_>>(), [2, 3]);
     let last = &windows[1];
-    assert_eq!(last.losses, Losses { table_full: 1, recursion: 2, windows: 3, unreadable: 4 });
+    assert_eq!(last.losses, Losses { table_full: 1, recursion: 2, windows: 3, unreadable: 4, closed_unseen: 0 });
     let translated = last.flows.iter().find(|flow| flow.translated.is_some()).unwrap();
     assert_eq!(translated.translated, Some(ListenAddress::Path("@queue".into())));
     assert_eq!(translated.link.passive, ListenAddress::Path("/run/queue".into()));

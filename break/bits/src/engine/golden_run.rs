@@ -1,26 +1,32 @@
 //! Starts the golden process and steps it, with everything that the engine keeps about it.
 
+use crate::engine::path_difference;
 use crate::engine::refusal::Refusal;
-use crate::engine::run_dir::RunDir;
+use crate::engine::run_dir::{self, RunDir};
 use crate::engine_messages::{Program, RECORDS_DESCRIPTOR, Stepper};
 use crate::plan::sites::{HandlerTracker, SiteFilter};
+use crate::plan::stream::{Cursor, Stream};
 use crate::program::mappings::Mapping;
 use crate::program::modules::Modules;
 use crate::tracing::blocks::StepResult;
 use crate::tracing::code::{Code, SiteId};
+use crate::tracing::code_cache::Left;
 use crate::tracing::descriptors::Descriptors;
 use crate::tracing::fork::{ForkFiles, Gadget};
 use crate::tracing::golden::GoldenProcess;
 use crate::tracing::step::BREAKPOINT;
 use crate::tracing::syscall_policy::SyscallPolicy;
 use model::Failure;
-use sandbox::tracee::{Registers, Tracee};
-use sandbox::{Launched, Limits, Sandbox};
+use sandbox::tracee::{Registers, Stop, Tracee};
+use sandbox::{Launched, Limits, Sandbox, VirtualHost};
 use std::collections::HashSet;
 
 /// CPU time limit of a stepped program, which spends most of it at its stops. Only a last resort: its instructions are
 /// limited.
 const STEPPED_SECONDS: u64 = 24 * 3600;
+
+/// With fewer blocks to run, stepping them costs less.
+const WORTH_THE_CACHE: u64 = 3;
 
 /// A golden process that is stopped, with the state needed to step and fork it.
 pub struct GoldenRun {
@@ -30,6 +36,8 @@ pub struct GoldenRun {
     pub handlers: HandlerTracker,
     pub gadget: Gadget,
     pub run_dir: RunDir,
+    /// Where it is in the stream of the profile.
+    cursor: Cursor,
 }
 
 /// Starts the program, stopped before its first instruction, with its records' file open where the shim expects it.
@@ -67,15 +75,11 @@ pub fn launch(sandbox: &Sandbox, program: &Program, run_dir: &RunDir, cpu_second
 
 /// Starts the program and runs it to its entry: what the dynamic linker executes before is not part of the golden run.
 /// `decoded`: the code of an earlier golden run.
-pub fn start(
-    sandbox: &Sandbox,
-    program: &Program,
-    name: &str,
-    decoded: Option<(Code, SiteFilter)>,
-) -> Result<GoldenRun, Refusal> {
-    let run_dir = RunDir::create(sandbox, name, &program.files)?;
+pub fn start(sandbox: &Sandbox, program: &Program, decoded: Option<(Code, SiteFilter)>) -> Result<GoldenRun, Refusal> {
+    let run_dir = RunDir::create(sandbox, run_dir::ALONE, &program.files)?;
     let Launched { tracee, entry, gadget } = launch(sandbox, program, &run_dir, STEPPED_SECONDS)?;
-    run_to_entry(&tracee, entry)?;
+    let mut host = VirtualHost::new(program.replay.is_some());
+    run_to_entry(&tracee, &mut host, entry)?;
     let mut modules = Modules::of(&tracee)?;
     if let Some(code) = modules.mappings().0.iter().find(|mapping| mapping.writable && mapping.executable) {
         return Err(writable_code(code).into());
@@ -92,19 +96,40 @@ pub fn start(
     let single = program.stepper == Stepper::Step;
     let (code, filter) = decoded
         .unwrap_or_else(|| (Code::new(single, entries.clone()), SiteFilter::new(program.sites.clone(), modules)));
-    let mut golden = GoldenProcess::at_entry(tracee, code, single)?;
+    let mut golden = GoldenProcess::at_entry(tracee, host, code, single)?;
     let gadget = Gadget(gadget);
     golden.kernel_state.cleared_at_exit = gadget.cleared_at_exit(&golden.tracee)?;
+    if program.stepper == Stepper::Cache && program.sites.handlers.is_empty() {
+        golden.map_cache(gadget)?;
+    }
     let policy = SyscallPolicy::new(program);
-    Ok(GoldenRun { golden, filter, policy, handlers: HandlerTracker::new(entries), gadget, run_dir })
+    Ok(GoldenRun {
+        golden,
+        filter,
+        policy,
+        handlers: HandlerTracker::new(entries),
+        gadget,
+        run_dir,
+        cursor: Cursor::default(),
+    })
 }
 
 /// Runs the dynamic linker natively.
-fn run_to_entry(tracee: &Tracee, entry: u64) -> Result<(), Refusal> {
+fn run_to_entry(tracee: &Tracee, host: &mut VirtualHost, entry: u64) -> Result<(), Refusal> {
     let mut original = [0];
     tracee.read(entry, &mut original)?;
     tracee.write(entry, &[BREAKPOINT])?;
-    let stop = tracee.resume_and_wait(0)?;
+    let stop = loop {
+        match tracee.resume_and_wait(0)? {
+            Stop::Event(libc::PTRACE_EVENT_SECCOMP) if sandbox::is_answered(tracee)? => {
+                if let Some(stop) = sandbox::answer_and_complete(host, tracee, tracee.pid)? {
+                    break stop;
+                }
+            }
+            Stop::Signal(libc::SIGSEGV) if host.emulate_counter(tracee)? => {}
+            stop => break stop,
+        }
+    };
     if !stop.trapped() {
         return Err(Failure::environment("the program does not reach its first instruction")
             .why(format!("{} in the dynamic linker: a library may be missing", stop.description()))
@@ -151,6 +176,48 @@ impl GoldenRun {
                 .next("files with a name can be reopened; a server runs without real sockets under --replay")
                 .into()),
         }
+    }
+
+    /// Runs to a position of the stream that its profile recorded, and calls `on_stop` often meanwhile. Returns
+    /// false if the program ends before.
+    pub fn advance_to(
+        &mut self,
+        stream: &Stream,
+        position: u64,
+        on_stop: &mut dyn FnMut() -> Result<(), Refusal>,
+    ) -> Result<bool, Refusal> {
+        let mut ran = Vec::new();
+        while self.golden.position < position {
+            stream.seek(&self.golden.code, &mut self.cursor, self.golden.position);
+            let here = self.cursor;
+            let mut target = here;
+            stream.seek(&self.golden.code, &mut target, position);
+            let blocks = (target.entry - here.entry) as u64;
+            if here.begin == self.golden.position && blocks >= WORTH_THE_CACHE && self.golden.has_cache() {
+                ran.clear();
+                let left = self.golden.run_translated(blocks, &mut self.filter, &mut ran)?;
+                if let Some(index) = stream.first_difference(&self.golden.code, here.entry, &ran) {
+                    let mut again = Stream::default();
+                    again.extend(&self.golden.code, &ran);
+                    return Err(path_difference::refusal(self, stream, here.entry + index, &again, index).into());
+                }
+                on_stop()?;
+                if left == Left::Limit {
+                    continue;
+                }
+            }
+            // to the end of the block, where the profile may have switched to another thread
+            stream.seek(&self.golden.code, &mut self.cursor, self.golden.position);
+            let end = stream.end_of(&self.golden.code, self.cursor).unwrap_or(u64::MAX).min(position);
+            if self.golden.position >= position {
+                break;
+            }
+            if let (StepResult::Ended(..), _) = self.advance(end - self.golden.position)? {
+                return Ok(false);
+            }
+            on_stop()?;
+        }
+        Ok(true)
     }
 
     /// Runs one block. The second value is whether it was outside the selected handlers.

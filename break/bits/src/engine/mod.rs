@@ -10,6 +10,7 @@ pub mod exhaustive;
 mod golden_run;
 mod injector;
 mod outputs;
+mod path_difference;
 mod profile;
 mod refusal;
 mod run_dir;
@@ -28,6 +29,9 @@ use refusal::Refusal;
 use sandbox::Sandbox;
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
 /// Serves requests until there are no more. Must be the only thread of the sandbox's supervisor. `shim` is the shared
 /// object that servers run under; without it, programs with an input trace are refused.
@@ -57,7 +61,14 @@ pub fn serve(
         };
         let served = match serde_json::from_str(&line) {
             Ok(Request::Begin(program)) => prepare(sandbox, shim, *program).and_then(|program| {
-                let profiled = profile::profile(sandbox, &program)?;
+                let mut last = Instant::now();
+                let profiled = profile::profile(sandbox, &program, &mut |position, of| {
+                    if last.elapsed() < PROGRESS_EVERY {
+                        return Ok(());
+                    }
+                    last = Instant::now();
+                    send(&Reply::Progress { position, of })
+                })?;
                 Ok((Reply::Profile(Box::new(profiled.profile.clone())), (program, profiled)))
             }),
             Ok(Request::Inject { draw, method, skip, only }) => {

@@ -2,6 +2,7 @@
 
 use crate::engine::golden_run::{self, GoldenRun};
 use crate::engine::outputs::{CollectedOutput, difference};
+use crate::engine::path_difference;
 use crate::engine::refusal::Refusal;
 use crate::engine::site_info::SiteInfoCache;
 use crate::engine::undisturbed_run;
@@ -13,18 +14,21 @@ use crate::plan::stream::Stream;
 use crate::program::executable::ElfProperties;
 use crate::program::inspect;
 use crate::tracing::blocks::StepResult;
-use crate::tracing::code::Code;
+use crate::tracing::code::{BlockId, Code};
+use crate::tracing::code_cache::Left;
 use crate::tracing::golden::GoldenProcess;
 use crate::tracing::syscall_policy::SyscallPolicy;
 use model::Failure;
 use model::flip::{FlipType, Injection};
 use sandbox::Sandbox;
 use sandbox::tracee::Stop;
+use std::io;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A program with its golden run.
 pub struct ProfiledProgram {
-    pub stream: Stream,
+    pub stream: Rc<Stream>,
     pub code: Code,
     pub filter: SiteFilter,
     pub golden_output: CollectedOutput,
@@ -42,12 +46,20 @@ impl ProfiledProgram {
     }
 }
 
-/// Runs the program twice natively and once stepped: all three runs must write the same output.
-pub fn profile(sandbox: &Sandbox, program: &Program) -> Result<ProfiledProgram, Refusal> {
+/// Reports the position of a run in instructions, and how many there are about (0: unknown).
+pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64) -> io::Result<()>;
+
+/// Instructions that a program executes per microsecond of CPU time, for estimates only.
+const INSTRUCTIONS_PER_US: u64 = 1_000;
+
+/// Runs the program twice natively and twice stepped: all four runs must write the same output, and the stepped ones
+/// must take the same path. Programs whose every block is stepped to a breakpoint are stepped once: their path is checked
+/// at the flips.
+pub fn profile(sandbox: &Sandbox, program: &Program, on_progress: OnProgress) -> Result<ProfiledProgram, Refusal> {
     let begin = Instant::now();
     let elf = inspect::check(program, sandbox.user)?;
-    let (first, cpu) = undisturbed_run::run(sandbox, program, "native-1")?;
-    let (second, _) = undisturbed_run::run(sandbox, program, "native-2")?;
+    let (first, cpu) = undisturbed_run::run(sandbox, program)?;
+    let (second, _) = undisturbed_run::run(sandbox, program)?;
     let golden = first.output(program);
     if let Some(difference) = difference(&golden, &second.output(program)) {
         return Err(Failure::environment("two undisturbed runs of the program write different output")
@@ -55,8 +67,9 @@ pub fn profile(sandbox: &Sandbox, program: &Program) -> Result<ProfiledProgram, 
             .next("make its time, seeds and addresses constant; for a server, --replay does")
             .into());
     }
-    let mut run = golden_run::start(sandbox, program, "profile", None)?;
-    let (mut stream, replies) = record_stream(&mut run, program)?;
+    let mut run = golden_run::start(sandbox, program, None)?;
+    let estimate = (cpu.as_micros() as u64 * INSTRUCTIONS_PER_US).clamp(1, program.limits.instructions);
+    let (mut stream, replies) = record_stream(&mut run, program, &mut |position| on_progress(position, estimate))?;
     let collected = run.run_dir.collect(program.limits.file_bytes)?;
     if let Some(difference) = difference(&golden, &collected.output(program)) {
         return Err(Failure::environment("the program writes different output when it is stepped")
@@ -68,11 +81,20 @@ pub fn profile(sandbox: &Sandbox, program: &Program) -> Result<ProfiledProgram, 
             .into());
     }
     run.run_dir.remove();
+    // the second run may decode code again that the program loads
+    let sites = run.golden.code.sites().len() as u64;
+    if run.golden.was_cached() {
+        let GoldenRun { golden: GoldenProcess { code, .. }, filter, .. } = run;
+        run = golden_run::start(sandbox, program, Some((code, filter)))?;
+        let total = stream.instructions();
+        check_path(&mut run, &stream, &mut |position| on_progress(position, total))?;
+        run.run_dir.remove();
+    }
     let GoldenRun { golden: GoldenProcess { code, .. }, filter, policy, .. } = run;
     let has_threads = policy.threads > 0;
     let mut profile = Profile {
         instructions: stream.instructions(),
-        sites: code.sites().len() as u64,
+        sites,
         eligible: Vec::new(),
         replies,
         golden,
@@ -99,7 +121,7 @@ pub fn profile(sandbox: &Sandbox, program: &Program) -> Result<ProfiledProgram, 
             .into());
     }
     let (golden_output, site_info) = (collected, SiteInfoCache::default());
-    Ok(ProfiledProgram { stream, code, filter, golden_output, cpu, profile, has_threads, site_info })
+    Ok(ProfiledProgram { stream: Rc::new(stream), code, filter, golden_output, cpu, profile, has_threads, site_info })
 }
 
 fn remarks(program: &Program, elf: &ElfProperties, policy: &SyscallPolicy) -> Vec<String> {
@@ -118,11 +140,31 @@ fn remarks(program: &Program, elf: &ElfProperties, policy: &SyscallPolicy) -> Ve
 }
 
 /// Steps the program to its end. Also returns its position at each reply.
-fn record_stream(run: &mut GoldenRun, program: &Program) -> Result<(Stream, Vec<u64>), Refusal> {
+fn record_stream(
+    run: &mut GoldenRun,
+    program: &Program,
+    on_progress: &mut dyn FnMut(u64) -> io::Result<()>,
+) -> Result<(Stream, Vec<u64>), Refusal> {
     let limit = program.limits.instructions;
     let mut stream = Stream::default();
     let mut replies = Vec::new();
+    let mut ran = Vec::new();
     loop {
+        on_progress(stream.instructions())?;
+        if stream.instructions() > limit {
+            return Err(Failure::environment(format!("the program executes more than {limit} instructions"))
+                .why("each run is stepped, and the path of every run is stored")
+                .next("give it less input, or raise --max-instructions")
+                .into());
+        }
+        if run.golden.has_cache() {
+            ran.clear();
+            let left = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
+            stream.extend(&run.golden.code, &ran);
+            if left == Left::Limit {
+                continue;
+            }
+        }
         let (result, outside) = run.advance(u64::MAX)?;
         if std::mem::take(&mut run.policy.shares) {
             run.descriptors(program)?;
@@ -143,11 +185,55 @@ fn record_stream(run: &mut GoldenRun, program: &Program) -> Result<(Stream, Vec<
                 };
             }
         }
-        if stream.instructions() > limit {
-            return Err(Failure::environment(format!("the program executes more than {limit} instructions"))
-                .why("each is stepped twice, which takes about a minute for 20 million")
-                .next("give it less input, or raise --max-instructions")
-                .into());
+    }
+}
+
+/// Runs the program a second time, to its end. Fails with the first block that the recorded run does not have there.
+fn check_path(
+    run: &mut GoldenRun,
+    stream: &Stream,
+    on_progress: &mut dyn FnMut(u64) -> io::Result<()>,
+) -> Result<(), Refusal> {
+    let mut ran = Vec::new();
+    let mut entry = 0;
+    loop {
+        on_progress(run.golden.position)?;
+        if run.golden.has_cache() {
+            ran.clear();
+            let left = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
+            check_blocks(run, stream, entry, &ran)?;
+            entry += ran.len();
+            if left == Left::Limit {
+                continue;
+            }
+        }
+        let (block, has_ended) = match run.advance(u64::MAX)?.0 {
+            StepResult::Ran(block) => (block, false),
+            StepResult::Ended(_, block) => (block, true),
+        };
+        check_blocks(run, stream, entry, &[block.block])?;
+        if block.repeats.unwrap_or(1) != stream.repeats(entry) {
+            return Err(path_difference::refusal(run, stream, entry, &part(run, &[block.block]), 0).into());
+        }
+        entry += 1;
+        if has_ended {
+            return match entry == stream.len() {
+                true => Ok(()),
+                false => Err(path_difference::refusal(run, stream, entry, &Stream::default(), 0).into()),
+            };
         }
     }
+}
+
+fn check_blocks(run: &GoldenRun, stream: &Stream, entry: usize, ran: &[BlockId]) -> Result<(), Refusal> {
+    match stream.first_difference(&run.golden.code, entry, ran) {
+        None => Ok(()),
+        Some(index) => Err(path_difference::refusal(run, stream, entry + index, &part(run, ran), index).into()),
+    }
+}
+
+fn part(run: &GoldenRun, ran: &[BlockId]) -> Stream {
+    let mut part = Stream::default();
+    part.extend(&run.golden.code, ran);
+    part
 }

@@ -9,6 +9,14 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+/// The directory of every run that is not a fork: one at a time, so that all have the same path.
+pub const ALONE: &str = "golden";
+
+/// The directory of a fork. Its name is as long as the other, because programs process the path of their directory.
+pub fn of_fork(index: usize) -> String {
+    format!("fork-{index}")
+}
+
 #[derive(Clone, Debug)]
 pub struct RunDir {
     /// The output that is compared: standard output, or the shim's records.

@@ -7,6 +7,7 @@ use crate::tracing::syscall_policy;
 use crate::tracing::threads::StoppedProcess;
 use model::flip::Ending;
 use sandbox::tracee::{Pid, Stop, Tracee};
+use sandbox::{Answer, VirtualHost};
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
@@ -67,6 +68,7 @@ struct Child<T> {
     process: Pid,
     /// The thread that the fault is applied to.
     thread: Tracee,
+    host: VirtualHost,
     started: Instant,
     crash: Option<(i32, u64)>,
     signals: u32,
@@ -96,7 +98,10 @@ impl<T: FaultListener> Supervisor<T> {
     }
 
     /// Resumes a stopped process, with `signal` (0: none) delivered to the thread that the fault was applied to.
-    pub fn add(&mut self, process: StoppedProcess, run: T, signal: i32) -> io::Result<()> {
+    pub fn add(&mut self, mut process: StoppedProcess, run: T, signal: i32) -> io::Result<()> {
+        // reading the time stamp counter raises a signal, which the program must not get
+        let is_counter = signal == libc::SIGSEGV && process.host.emulate_counter(&process.thread)?;
+        let signal = if is_counter { 0 } else { signal };
         let crash = if signal == 0 { None } else { Some((signal, process.thread.registers()?.rip)) };
         process.thread.resume(signal)?;
         self.insert(process, run, None, crash);
@@ -127,7 +132,7 @@ impl<T: FaultListener> Supervisor<T> {
 
     fn insert(&mut self, process: StoppedProcess, run: T, pending: Option<PendingFlip>, crash: Option<(i32, u64)>) {
         let now = Instant::now();
-        let StoppedProcess { process, thread, other_threads } = process;
+        let StoppedProcess { process, thread, other_threads, host } = process;
         let cpu_before = cpu_time(process).unwrap_or_default();
         for thread in other_threads.iter().chain([&thread]).filter(|thread| thread.pid != process) {
             self.threads.insert(thread.pid, process);
@@ -141,6 +146,7 @@ impl<T: FaultListener> Supervisor<T> {
             pending,
             process,
             thread,
+            host,
             cpu_before,
             started: now,
             crash,
@@ -157,13 +163,22 @@ impl<T: FaultListener> Supervisor<T> {
         loop {
             let Some(child) = self.children.get_mut(&process) else { return Ok(None) };
             let Some(PendingFlip { fault, instruction }) = child.pending.take() else { return Ok(None) };
-            if stop == Stop::Event(libc::PTRACE_EVENT_SECCOMP)
-                && !syscall_policy::decide(&child.thread, process).unwrap_or(false)
-            {
-                child.refused_calls += 1;
+            if stop == Stop::Event(libc::PTRACE_EVENT_SECCOMP) {
+                if sandbox::is_answered(&child.thread)? {
+                    if let Answer::Finish(after) = child.host.answer(&child.thread, process)? {
+                        stop = child.thread.step()?;
+                        if stop.trapped() {
+                            let registers = child.thread.registers()?;
+                            child.thread.set_registers(&child.host.after_call(after, &registers))?;
+                        }
+                    }
+                } else if !syscall_policy::decide(&child.thread, process).unwrap_or(false) {
+                    child.refused_calls += 1;
+                }
             }
             if let Stop::Event(libc::PTRACE_EVENT_CLONE) = stop {
                 let thread = child.thread.event_message()? as Pid;
+                child.host.thread_started();
                 self.threads.insert(thread, process);
             }
             let applied = fault.resume(&child.thread, &instruction, stop)?;
@@ -217,18 +232,31 @@ impl<T: FaultListener> Supervisor<T> {
             let process = self.threads.get(&pid).copied().unwrap_or(pid);
             let is_pending = |child: &Child<T>| child.pending.is_some() && child.thread.pid == pid;
             match stop {
-                Stop::Exited(status) if pid == process => ended.extend(self.end(pid, Ending::Exit(status), cpu)),
-                Stop::Killed(signal) if pid == process => ended.extend(self.end(pid, Ending::Signal(signal), cpu)),
-                Stop::Exited(_) | Stop::Killed(_) => {
-                    self.threads.remove(&pid);
-                }
+                stop if stop.ended() => ended.extend(self.thread_ended(pid, process, stop, cpu)),
                 stop if self.children.get(&process).is_some_and(is_pending) => {
                     ended.extend(self.resume_pending(process, stop)?);
                 }
-                stop => self.handle_stop(pid, process, stop),
+                stop => {
+                    // it was killed in a call that was completed for it
+                    if let Some(stop) = self.handle_stop(pid, process, stop) {
+                        let cpu = self.children.get(&process).map_or(Duration::ZERO, |child| child.idle.0);
+                        ended.extend(self.thread_ended(pid, process, stop, cpu));
+                    }
+                }
             }
         }
         Ok(any_report)
+    }
+
+    fn thread_ended(&mut self, thread: Pid, process: Pid, stop: Stop, cpu: Duration) -> Option<EndedRun<T>> {
+        match stop {
+            Stop::Exited(status) if thread == process => self.end(process, Ending::Exit(status), cpu),
+            Stop::Killed(signal) if thread == process => self.end(process, Ending::Signal(signal), cpu),
+            _ => {
+                self.threads.remove(&thread);
+                None
+            }
+        }
     }
 
     fn end(&mut self, process: Pid, ending: Ending, cpu: Duration) -> Option<EndedRun<T>> {
@@ -239,13 +267,25 @@ impl<T: FaultListener> Supervisor<T> {
         Some(EndedRun { run: child.run, ending, crash: child.crash, cpu, refused_calls: child.refused_calls })
     }
 
-    /// A thread has stopped, of a child or of a process that lost its parent. It is resumed.
-    fn handle_stop(&mut self, thread: Pid, process: Pid, stop: Stop) {
+    /// A thread has stopped, of a child or of a process that lost its parent. It is resumed. Returns its end if it ended
+    /// in a call that was completed for it.
+    fn handle_stop(&mut self, thread: Pid, process: Pid, stop: Stop) -> Option<Stop> {
         // a thread that was just killed reports its end separately, here and below
-        let Ok(tracee) = Tracee::new(thread) else { return };
+        let tracee = Tracee::new(thread).ok()?;
         let mut child = self.children.get_mut(&process);
         let mut delivered = 0;
         match stop {
+            Stop::Event(libc::PTRACE_EVENT_SECCOMP) if sandbox::is_answered(&tracee).unwrap_or(false) => {
+                let mut orphan = VirtualHost::new(false);
+                let host = child.map_or(&mut orphan, |child| &mut child.host);
+                match sandbox::answer_and_complete(host, &tracee, process).unwrap_or(None) {
+                    Some(stop) if stop.ended() => return Some(stop),
+                    Some(stop) => return self.handle_stop(thread, process, stop),
+                    None => {}
+                }
+            }
+            Stop::Signal(libc::SIGSEGV)
+                if child.as_mut().is_some_and(|child| child.host.emulate_counter(&tracee).unwrap_or(false)) => {}
             // the kernel stops a new thread with this signal for its tracer
             Stop::Signal(libc::SIGSTOP) if thread != process || child.is_none() => {}
             Stop::Signal(signal) => {
@@ -261,7 +301,8 @@ impl<T: FaultListener> Supervisor<T> {
                 }
             }
             Stop::Event(libc::PTRACE_EVENT_CLONE) => {
-                if let (Some(_), Ok(new)) = (child, tracee.event_message()) {
+                if let (Some(child), Ok(new)) = (child, tracee.event_message()) {
+                    child.host.thread_started();
                     self.threads.insert(new as Pid, process);
                     if self.threads.values().filter(|of| **of == process).count() > self.limits.threads {
                         kill(process);
@@ -271,6 +312,7 @@ impl<T: FaultListener> Supervisor<T> {
             _ => {}
         }
         let _ = tracee.resume(delivered);
+        None
     }
 
     fn kill_hanging(&mut self) {

@@ -3,13 +3,13 @@
 use crate::engine::golden_run::launch;
 use crate::engine::outputs::CollectedOutput;
 use crate::engine::refusal::Refusal;
-use crate::engine::run_dir::RunDir;
+use crate::engine::run_dir::{self, RunDir};
 use crate::engine::supervisor::{EndedRun, FaultListener, RunLimits, Supervisor};
 use crate::engine_messages::{Limits, Program};
 use crate::tracing::threads::StoppedProcess;
 use model::Failure;
 use model::flip::Ending;
-use sandbox::Sandbox;
+use sandbox::{Sandbox, VirtualHost};
 use std::time::{Duration, Instant};
 
 struct Undisturbed;
@@ -20,15 +20,16 @@ impl FaultListener for Undisturbed {
 
 /// Returns the output and the CPU time. Fails if the program ends by a signal, does not end, or affects other
 /// processes.
-pub fn run(sandbox: &Sandbox, program: &Program, name: &str) -> Result<(CollectedOutput, Duration), Refusal> {
+pub fn run(sandbox: &Sandbox, program: &Program) -> Result<(CollectedOutput, Duration), Refusal> {
     let limits = &program.limits;
     let limit = Duration::from_secs(limits.seconds);
-    let run_dir = RunDir::create(sandbox, name, &program.files)?;
+    let run_dir = RunDir::create(sandbox, run_dir::ALONE, &program.files)?;
     // the kernel's limit takes effect after ours, which reports the reason
     let launched = launch(sandbox, program, &run_dir, limits.seconds + 1)?;
     let begin = Instant::now();
     let mut supervisor = Supervisor::new(RunLimits { cpu: limit, wall: limit, threads: usize::MAX });
-    supervisor.add(StoppedProcess::single_threaded(launched.tracee), Undisturbed, 0)?;
+    let host = VirtualHost::new(program.replay.is_some());
+    supervisor.add(StoppedProcess::single_threaded(launched.tracee, host), Undisturbed, 0)?;
     let ended = loop {
         if let Some(ended) = supervisor.ended(Duration::from_secs(1))?.pop() {
             break ended;

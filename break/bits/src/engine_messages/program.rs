@@ -109,8 +109,11 @@ pub struct Sites {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stepper {
-    /// Runs each block of instructions at once; branches are emulated.
+    /// Runs blocks of instructions in a code cache, many without a stop. Several threads, and programs of which only
+    /// handlers are hit, are stepped as by [`Stepper::Block`].
     #[default]
+    Cache,
+    /// Runs each block of instructions to a breakpoint; branches are emulated.
     Block,
     /// Steps every instruction by the processor's trap flag: the oracle that blocks are compared with.
     Step,

@@ -28,6 +28,15 @@ impl Entry {
     }
 }
 
+/// A place in a stream that moves forward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Number of an entry.
+    pub entry: usize,
+    /// The position at which it begins.
+    pub begin: u64,
+}
+
 #[derive(Default)]
 pub struct Stream {
     entries: Vec<Entry>,
@@ -58,6 +67,64 @@ impl Stream {
         }
         self.entries.push(Entry(entry));
         self.instructions += u64::from(ran.count);
+    }
+
+    /// Adds blocks that ran as a whole, within the selected handlers.
+    pub fn extend(&mut self, code: &Code, ran: &[BlockId]) {
+        self.entries.extend(ran.iter().map(|block| Entry(*block)));
+        self.instructions += ran.iter().map(|block| code.block(*block).sites.len() as u64).sum::<u64>();
+    }
+
+    /// How many blocks ran.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Moves the cursor to the block that contains a position, or to the end.
+    pub fn seek(&self, code: &Code, cursor: &mut Cursor, position: u64) {
+        while let Some(entry) = self.entries.get(cursor.entry) {
+            let end = cursor.begin + code.block(entry.block()).sites.len() as u64;
+            if position < end {
+                return;
+            }
+            *cursor = Cursor { entry: cursor.entry + 1, begin: end };
+        }
+    }
+
+    /// The position behind the block at a cursor. None: the cursor is at the end.
+    pub fn end_of(&self, code: &Code, cursor: Cursor) -> Option<u64> {
+        let entry = self.entries.get(cursor.entry)?;
+        Some(cursor.begin + code.block(entry.block()).sites.len() as u64)
+    }
+
+    /// The first of `ran`, from an entry on, that is another block. Blocks that were decoded again are the same if they
+    /// have the same instructions.
+    pub fn first_difference(&self, code: &Code, from: usize, ran: &[BlockId]) -> Option<usize> {
+        let address = |block: BlockId| {
+            let sites = &code.block(block).sites;
+            (code.site(sites[0]).instruction.ip(), sites.len())
+        };
+        ran.iter().enumerate().position(|(index, block)| {
+            let expected = self.entries.get(from + index).map(|entry| entry.block());
+            expected.is_none_or(|expected| expected != *block && address(expected) != address(*block))
+        })
+    }
+
+    /// The addresses of the instructions of a block that ran.
+    pub fn instructions_of(&self, code: &Code, entry: usize) -> Vec<u64> {
+        let block = self.entries.get(entry).map(|entry| entry.block());
+        block.map_or_else(Vec::new, |block| {
+            code.block(block).sites.iter().map(|site| code.site(*site).instruction.ip()).collect()
+        })
+    }
+
+    /// The position at which a block that ran begins.
+    pub fn position_of(&self, code: &Code, entry: usize) -> u64 {
+        self.entries[..entry.min(self.len())].iter().map(|entry| code.block(entry.block()).sites.len() as u64).sum()
     }
 
     /// Excludes everything outside these positions, which must be boundaries of blocks.
@@ -119,6 +186,11 @@ impl Stream {
             begin += block.sites.len() as u64;
         }
         None
+    }
+
+    /// Iterations of the repeated instruction that ends a block; 1 for others.
+    pub fn repeats(&self, entry: usize) -> u64 {
+        self.iterations(entry, true)
     }
 
     /// Iterations of an instruction of a block; only the last one can be repeated.

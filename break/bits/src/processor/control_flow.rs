@@ -30,6 +30,12 @@ pub enum ControlFlow {
 pub struct Condition(ConditionCode);
 
 impl Condition {
+    /// The number of the condition in a jump's opcode.
+    pub fn number(self) -> u8 {
+        // the enumeration begins with the absence of a condition and follows the processor's order
+        (self.0 as u8).saturating_sub(1)
+    }
+
     pub fn holds(self, flags: u64) -> bool {
         let flag = |bit: u32| flags >> bit & 1 == 1;
         let (carry, parity, zero, sign, overflow) = (flag(0), flag(2), flag(6), flag(7), flag(11));
@@ -66,6 +72,8 @@ pub(crate) fn of(decoded: &iced_x86::Instruction, code: &[u8]) -> ControlFlow {
         FlowControl::Next if decoded.is_string_instruction() && repeated(decoded) => ControlFlow::Repeated,
         // the processor delays the trap by one instruction
         FlowControl::Next if writes_stack_segment(decoded) => ControlFlow::Other,
+        // it traps and is emulated
+        FlowControl::Next if matches!(decoded.code(), Code::Rdtsc | Code::Rdtscp) => ControlFlow::Other,
         FlowControl::Next => ControlFlow::Next,
         FlowControl::UnconditionalBranch if near => ControlFlow::Jump(decoded.near_branch_target()),
         FlowControl::ConditionalBranch if near && decoded.is_jcc_short_or_near() => {

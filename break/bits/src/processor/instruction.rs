@@ -116,6 +116,11 @@ impl Instruction {
         self.flow
     }
 
+    /// Whether it reads the time stamp counter, which traps in the sandbox.
+    pub fn reads_counter(&self) -> bool {
+        matches!(self.decoded.mnemonic(), Mnemonic::Rdtsc | Mnemonic::Rdtscp)
+    }
+
     /// The target of an indirect jump or call: from a register, or from memory, which `read` reads.
     pub fn target(&self, registers: &Registers, read: impl FnOnce(u64) -> io::Result<u64>) -> io::Result<u64> {
         let decoded = &self.decoded;

@@ -2,6 +2,7 @@
 
 use crate::processor::control_flow::ControlFlow;
 use crate::processor::instruction::Instruction;
+use crate::tracing::translation::Translation;
 use model::flip::FlipType;
 use sandbox::tracee::Tracee;
 use std::collections::HashMap;
@@ -55,6 +56,8 @@ pub struct Code {
     block_at: HashMap<u64, BlockId>,
     /// Addresses at which blocks begin: the entries of handlers.
     pub boundaries: HashSet<u64>,
+    /// Blocks that were translated to run without stops.
+    pub translation: Translation,
     /// One instruction per block, for the single stepper that block stepping is compared with.
     single: bool,
 }
@@ -67,6 +70,7 @@ impl Code {
             blocks: Vec::new(),
             block_at: HashMap::new(),
             boundaries,
+            translation: Translation::default(),
             single,
         }
     }
@@ -90,7 +94,12 @@ impl Code {
 
     /// Discards instructions in this range, and blocks that contain any, because the code was replaced. Ids stay valid.
     pub fn forget(&mut self, range: std::ops::Range<u64>) {
+        let before = self.site_at.len();
         self.site_at.retain(|ip, _| !range.contains(ip));
+        if self.site_at.len() == before {
+            return;
+        }
+        self.translation.clear();
         let sites = &self.sites;
         let blocks = &self.blocks;
         self.block_at.retain(|_, block| {

@@ -7,6 +7,7 @@ use crate::tracing::step::without_trap_flag;
 use crate::tracing::threads::{KernelState, StoppedProcess, Thread, Threads, Wait};
 use process::ProcDir;
 use sandbox::tracee::{Pid, Registers, Stop, Tracee, wait};
+use sandbox::{AfterCall, Answer, VirtualHost};
 use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -55,10 +56,16 @@ pub struct GoldenProcess {
     /// The threads that are stopped meanwhile.
     pub threads: Threads,
     pub code: Code,
+    /// Answers its calls.
+    pub host: VirtualHost,
+    /// What remains to be done when the call that it is in has returned.
+    after_call: Option<AfterCall>,
     /// Instructions executed since the program's entry.
     pub position: u64,
     /// Single steps instead of breakpoints.
     pub single: bool,
+    /// The generation of the translation that its code cache has. None: it has no cache.
+    pub(super) cache: Option<u64>,
     /// How often the process was stopped.
     pub stops: u64,
     /// The original words of code that breakpoints were set in, by address.
@@ -67,7 +74,7 @@ pub struct GoldenProcess {
 
 impl GoldenProcess {
     /// For a process that is stopped at its entry.
-    pub fn at_entry(tracee: Tracee, code: Code, single: bool) -> io::Result<GoldenProcess> {
+    pub fn at_entry(tracee: Tracee, host: VirtualHost, code: Code, single: bool) -> io::Result<GoldenProcess> {
         let registers = tracee.registers()?;
         let process = tracee.pid;
         Ok(GoldenProcess {
@@ -77,8 +84,11 @@ impl GoldenProcess {
             kernel_state: KernelState::default(),
             threads: Threads::default(),
             code,
+            host,
+            after_call: None,
             position: 0,
             single,
+            cache: None,
             stops: 0,
             original_words: HashMap::new(),
         })
@@ -110,6 +120,15 @@ impl GoldenProcess {
         }
     }
 
+    /// Answers the call before which it is stopped.
+    pub fn answer_call(&mut self) -> io::Result<()> {
+        self.after_call = match self.host.answer(&self.tracee, self.process)? {
+            Answer::Resume => None,
+            Answer::Finish(after) => Some(after),
+        };
+        Ok(())
+    }
+
     /// Makes the real call: it may end the program, start a thread, or map code.
     pub(super) fn make_call(&mut self, calls: &mut dyn SyscallObserver) -> Result<BlockEnd, TraceError> {
         let before = self.registers;
@@ -127,6 +146,9 @@ impl GoldenProcess {
         if !stop.trapped() {
             return Err(self.stop_error(stop));
         }
+        if let Some(after) = self.after_call.take() {
+            self.registers = self.host.after_call(after, &self.registers);
+        }
         let result = self.registers.rax as i64;
         calls.call_returned(self, &before, result)?;
         Ok(BlockEnd::Completed(None))
@@ -138,7 +160,12 @@ impl GoldenProcess {
         self.write_registers()?;
         let written = |thread: &Thread| thread.tracee.set_registers(&thread.registers).map(|()| thread.tracee.clone());
         let other_threads = self.threads.stopped().map(written).collect::<io::Result<_>>()?;
-        Ok(StoppedProcess { process: self.process, thread: self.tracee.clone(), other_threads })
+        Ok(StoppedProcess {
+            process: self.process,
+            thread: self.tracee.clone(),
+            other_threads,
+            host: self.host.clone(),
+        })
     }
 
     /// Ends the running thread while others remain.

@@ -1,8 +1,9 @@
-//! The golden process under ptrace: stepped by blocks of instructions, its threads in turns, forked at any point.
+//! The golden process under ptrace: run by blocks of instructions, translated or stepped, its threads in turns, forked at any point.
 
 pub mod blocks;
 mod clone_threads;
 pub mod code;
+pub mod code_cache;
 pub mod descriptors;
 pub mod fork;
 pub mod golden;
@@ -11,3 +12,4 @@ pub mod step;
 pub mod syscall_policy;
 mod thread_calls;
 pub mod threads;
+pub mod translation;

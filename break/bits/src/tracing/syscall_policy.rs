@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// process may only signal itself. Returns whether the call is permitted. The caller resumes the thread.
 pub fn decide(tracee: &Tracee, process: Pid) -> io::Result<bool> {
     let permitted = match TracedCall::from_message(tracee.event_message()?) {
-        Some(TracedCall::Signal) => sandbox::signals_itself(&tracee.registers()?, process, tracee.pid),
-        Some(TracedCall::Fork | TracedCall::Exec) | None => false,
+        Some(TracedCall::Signal) => sandbox::signals_itself(tracee, process)?,
+        Some(TracedCall::Fork | TracedCall::Exec | TracedCall::Answered) | None => false,
     };
     if !permitted {
         sandbox::deny(tracee)?;
@@ -120,7 +120,8 @@ impl SyscallObserver for SyscallPolicy {
                 }
                 Ok(())
             }
-            libc::SYS_gettimeofday | libc::SYS_time | libc::SYS_brk | libc::SYS_futex => Ok(()),
+            libc::SYS_brk | libc::SYS_futex => Ok(()),
+            call if sandbox::ANSWERED.contains(&call) => Ok(()),
             call => {
                 self.descriptors_changed = true;
                 self.shares |= result >= 0 && SHARING.contains(&call);
@@ -131,16 +132,24 @@ impl SyscallObserver for SyscallPolicy {
 
     fn call_stopped(&mut self, golden: &mut GoldenProcess, event: i32, before: &Registers) -> Result<(), TraceError> {
         match event {
+            libc::PTRACE_EVENT_SECCOMP if sandbox::is_answered(&golden.tracee)? => Ok(golden.answer_call()?),
             libc::PTRACE_EVENT_SECCOMP => match decide(&golden.tracee, golden.process)? {
                 true => Ok(()),
                 false => Err(TraceError::Unsupported("it starts, replaces or signals another process".into())),
             },
             libc::PTRACE_EVENT_CLONE if self.replay => {
                 let thread = Tracee::new(golden.tracee.event_message()? as i32)?;
-                run_thread_to_end(&thread)
+                run_thread_to_end(&thread)?;
+                match golden.tracee.registers() {
+                    Ok(_) => Ok(()),
+                    Err(_) => Err(TraceError::Unsupported(
+                        "it starts a thread that the replay shim did not adopt, and that ended the process".into(),
+                    )),
+                }
             }
             libc::PTRACE_EVENT_CLONE => {
                 self.threads += 1;
+                golden.host.thread_started();
                 golden.adopt(before)
             }
             _ => Ok(()),

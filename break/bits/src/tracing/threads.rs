@@ -9,6 +9,7 @@
 
 use crate::processor::control_flow::ControlFlow;
 use crate::processor::instruction::Instruction;
+use sandbox::VirtualHost;
 use sandbox::tracee::{Pid, Registers, Tracee};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -69,11 +70,13 @@ pub struct StoppedProcess {
     /// The thread that a fault is applied to.
     pub thread: Tracee,
     pub other_threads: Vec<Tracee>,
+    /// Answers its calls from now on.
+    pub host: VirtualHost,
 }
 
 impl StoppedProcess {
-    pub fn single_threaded(tracee: Tracee) -> StoppedProcess {
-        StoppedProcess { process: tracee.pid, thread: tracee, other_threads: Vec::new() }
+    pub fn single_threaded(tracee: Tracee, host: VirtualHost) -> StoppedProcess {
+        StoppedProcess { process: tracee.pid, thread: tracee, other_threads: Vec::new(), host }
     }
 }
 

@@ -36,24 +36,29 @@ fn same(name: &str, one: Vec<Injected>, other: Vec<Injected>) {
 }
 
 #[test]
-fn the_block_stepper_and_the_single_stepper_agree() {
+fn the_code_cache_and_both_steppers_agree() {
     if !possible() {
         return;
     }
     for (name, program) in programs() {
-        let (mut block, mut step) = (Engine::start(), Engine::start());
-        let by_step = Program { stepper: Stepper::Step, ..program.clone() };
-        let (one, other) = (block.begin(&program).unwrap(), step.begin(&by_step).unwrap());
-        assert_eq!(
-            (one.instructions, one.sites, &one.eligible, &one.golden),
-            (other.instructions, other.sites, &other.eligible, &other.golden),
-            "{name}"
-        );
+        let mut engines = [Stepper::Step, Stepper::Block, Stepper::Cache].map(|stepper| {
+            let mut engine = Engine::start();
+            let profile = engine.begin(&Program { stepper, ..program.clone() }).unwrap();
+            (engine, profile)
+        });
         let draw = draw(&FlipType::ALL, 6);
-        let (one, timings) = block.inject(&draw, Method::Fork, &[], &[]);
-        let (other, _) = step.inject(&draw, Method::Fork, &[], &[]);
-        assert_eq!(timings.misses, 0, "{name}");
-        same(name, one, other);
+        let [(step, by_step), others @ ..] = &mut engines;
+        let (expected, _) = step.inject(&draw, Method::Fork, &[], &[]);
+        for (engine, profile) in others {
+            assert_eq!(
+                (profile.instructions, profile.sites, &profile.eligible, &profile.golden),
+                (by_step.instructions, by_step.sites, &by_step.eligible, &by_step.golden),
+                "{name}"
+            );
+            let (injected, timings) = engine.inject(&draw, Method::Fork, &[], &[]);
+            assert_eq!(timings.misses, 0, "{name}");
+            same(name, injected, expected.clone());
+        }
     }
 }
 

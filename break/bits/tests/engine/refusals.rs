@@ -2,7 +2,7 @@
 //! the problem, its reason, and what to do.
 
 use crate::support::{Engine, compiled, draw, possible, program, timeless, written};
-use bit_flips::engine_messages::{Injected, Limits, Method, Profile, Program, Sites, Stepper};
+use bit_flips::engine_messages::{Injected, Limits, Method, Profile, Program, Request, Sites, Stepper};
 use model::flip::{Ending, FlipType};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -108,16 +108,17 @@ fn code_that_changes_is_refused_unless_its_protection_changes() {
 }
 
 #[test]
-fn a_program_that_reads_its_own_code_is_stepped_by_the_processor_or_refused() {
+fn a_program_that_reads_its_own_code_is_refused_only_where_breakpoints_are_in_it() {
     if !possible() {
         return;
     }
-    let block = program(&[&compiled("checksum", &[]).to_string_lossy()], None);
-    let step = Program { stepper: Stepper::Step, ..block.clone() };
+    let cache = program(&[&compiled("checksum", &[]).to_string_lossy()], None);
+    let [block, step] = [Stepper::Block, Stepper::Step].map(|stepper| Program { stepper, ..cache.clone() });
     is_refused(&block, &["writes different output when it is stepped", "stdout differs from byte", "--stepper step"]);
-    let (_, output) = studied(&step);
     let by_itself = std::process::Command::new(&block.argv[0]).output().unwrap().stdout;
-    assert_eq!(output.as_bytes(), by_itself);
+    for program in [cache, step] {
+        assert_eq!(studied(&program).1.as_bytes(), by_itself);
+    }
 }
 
 #[test]
@@ -135,7 +136,55 @@ fn output_that_is_never_the_same_is_refused_with_the_bytes() {
     if !possible() {
         return;
     }
-    is_refused(&misfit("random"), &["write different output", "stdout differs from byte 1", "this is number"]);
+    is_refused(&misfit("real-id"), &["write different output", "stdout differs from byte 16", "this is process"]);
+}
+
+#[test]
+fn a_path_that_is_never_the_same_is_refused_with_the_place() {
+    if !possible() {
+        return;
+    }
+    let unsteady = misfit("unsteady");
+    is_refused(
+        &unsteady,
+        &["take different paths", "differ first at instruction", "unsteady (misfit", "the last system call"],
+    );
+    // stepped to breakpoints, it is profiled once, and refused at the first flip that it does not reach
+    let mut engine = Engine::start();
+    engine.begin(&Program { stepper: Stepper::Block, ..unsteady }).unwrap();
+    let draw = draw(&[FlipType::Cf], 200);
+    let request = Request::Inject { draw, method: Method::Fork, skip: Vec::new(), only: Vec::new() };
+    let refusal = engine.refused(&request);
+    assert!(refusal.contains("take different paths") && refusal.contains("at instruction"), "{refusal}");
+}
+
+#[test]
+fn time_random_numbers_and_ids_are_the_same_in_every_run() {
+    if !possible() {
+        return;
+    }
+    let path = compiled("surroundings", &[]);
+    for stepper in [Stepper::Cache, Stepper::Block, Stepper::Step] {
+        let program = Program { stepper, ..program(&[&path.to_string_lossy()], None) };
+        let (_, output) = studied(&program);
+        let mut lines = output.lines();
+        assert_eq!(lines.next(), Some("1700000000"), "{output}");
+        assert_eq!(lines.next(), Some("slept 3605"), "{output}");
+        assert_eq!(lines.next(), Some("1000 1000 1"), "{output}");
+        assert_ne!(lines.next(), Some("path 0"), "{output}");
+    }
+    let (_, output) = studied(&misfit("random"));
+    assert!(output.starts_with("this is number "), "{output}");
+    let (_, output) = studied(&misfit("sleeps"));
+    assert_eq!(output, "awake\n");
+}
+
+#[test]
+fn a_signal_to_its_virtual_id_reaches_the_program() {
+    if !possible() {
+        return;
+    }
+    is_refused(&misfit("aborts"), &["killed by signal 6"]);
 }
 
 #[test]
@@ -156,7 +205,7 @@ fn a_program_that_does_not_end_is_refused_soon() {
     let limited = |act, limits| Program { limits, ..misfit(act) };
     let begin = Instant::now();
     is_refused(&limited("loops", Limits { seconds: 1, ..Limits::default() }), &["does not end within 1 s"]);
-    is_refused(&misfit("sleeps"), &["waits for something that does not happen", "--stdin"]);
+    is_refused(&misfit("waits"), &["waits for something that does not happen", "--stdin"]);
     let instructions = Limits { instructions: 100, ..Limits::default() };
     is_refused(&limited("counts", instructions), &["more than 100 instructions", "--max-instructions"]);
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());

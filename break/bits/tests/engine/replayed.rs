@@ -44,6 +44,41 @@ fn forks_of_a_server_with_threads_continue_like_the_server() {
     }
 }
 
+/// None, with a counted skip, where it cannot run.
+fn redis() -> Option<Program> {
+    const REDIS: &str = "/usr/bin/redis-server";
+    if !possible() {
+        return None;
+    }
+    if !std::path::Path::new(REDIS).exists() {
+        skipped("redis-server is not installed");
+        return None;
+    }
+    let commands = ["SET key value", "GET key", "INCR number", "LPUSH list a b c", "LRANGE list 0 -1"];
+    let sends = commands.iter().map(|command| format!("send 0 {}\n{command}\r\n\n", command.len() + 2));
+    let trace = format!("replay 1\nconnect 0 tcp 6379\n{}close 0\n", sends.collect::<String>());
+    let argv = [REDIS, "--port", "6379", "--save", "", "--dir", "."];
+    Some(Program {
+        replay: Some(Replay { input: written("redis", trace.as_bytes()), width: 1 }),
+        ..program(&argv, None)
+    })
+}
+
+/// Its allocator would start a kernel thread of its own, beside the one that runs the shim's.
+#[test]
+fn redis_is_studied_like_any_other_server() {
+    let Some(program) = redis() else { return };
+    let mut engine = Engine::start();
+    let profile = engine.begin(&program).unwrap();
+    let replies = String::from_utf8_lossy(&profile.golden.streams[0].bytes).into_owned();
+    assert!(replies.starts_with("+OK\r\n$5\r\nvalue\r\n:1\r\n:3\r\n*3\r\n"), "{replies}");
+    let (injected, timings) = engine.inject(&draw(&[FlipType::Rreg], 10), Method::Fork, &[], &[]);
+    assert_eq!((timings.misses, injected.len()), (0, 18));
+    for control in injected.iter().filter(|one| one.injection.is_none()) {
+        assert_eq!(control.output, None, "{control:?}");
+    }
+}
+
 #[test]
 fn a_flip_in_a_fork_of_a_server_is_the_same_in_a_fresh_process() {
     let Some(program) = memcached("1", 10, 1) else { return };

@@ -94,16 +94,24 @@ impl Engine {
     /// Err: the text of the refusal.
     pub fn begin(&mut self, program: &Program) -> Result<Profile, String> {
         self.send(&Request::Begin(Box::new(program.clone())));
-        match self.receive() {
-            Reply::Profile(profile) => Ok(*profile),
-            other => Err(refusal_text(other)),
+        loop {
+            match self.receive() {
+                Reply::Progress { .. } => {}
+                Reply::Profile(profile) => return Ok(*profile),
+                other => return Err(refusal_text(other)),
+            }
         }
     }
 
     /// The text of the refusal of a request.
     pub fn refused(&mut self, request: &Request) -> String {
         self.send(request);
-        refusal_text(self.receive())
+        loop {
+            match self.receive() {
+                Reply::Progress { .. } | Reply::Injected(_) => {}
+                other => return refusal_text(other),
+            }
+        }
     }
 
     /// Injects every flip during the work for a reply; with `classes`, one member of each class.

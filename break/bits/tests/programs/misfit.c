@@ -60,6 +60,25 @@ static void nameless(void) {
         putchar(byte);
 }
 
+/* the process id that only the kernel's own files show */
+static void real_id(void) {
+    char text[16] = {0};
+    if (readlink("/proc/self", text, sizeof text - 1) < 0)
+        exit(9);
+    printf("this is process %s\n", text);
+}
+
+/* the same, but only its path depends on it */
+static void unsteady(void) {
+    char text[16] = {0};
+    if (readlink("/proc/self", text, sizeof text - 1) < 0)
+        exit(9);
+    volatile int turns = atoi(text);
+    while (turns > 0)
+        turns--;
+    puts("done");
+}
+
 static void random_number(void) {
     uint32_t number = 0;
     int file = open("/dev/urandom", O_RDONLY);
@@ -82,7 +101,9 @@ static void daemonises(void) { exit(daemon(1, 0) == 0 ? 0 : 1); }
 static void becomes(void) { execl("/bin/true", "true", (char *)NULL); }
 static void kills(void) { exit(kill(1, SIGTERM) == 0 ? 0 : 1); }
 static void crashes(void) { fputs("what a pity\n", stderr); *(volatile int *)8 = 1; }
-static void sleeps(void) { sleep(1000); }
+static void sleeps(void) { sleep(1000); puts("awake"); }
+static void waits(void) { pause(); }
+static void aborts(void) { raise(SIGABRT); }
 static void fails(void) { puts("no"); exit(3); }
 
 static void loops(void) {
@@ -112,8 +133,8 @@ static void counts(void) {
 
 static const struct { const char *name; void (*act)(void); } acts[] = {
     {"jit", jit}, {"late-jit", late_jit}, {"strict-jit", strict_jit}, {"shared", shared}, {"pipe", piped},
-    {"nameless", nameless}, {"random", random_number}, {"forks", forks}, {"spawns", spawns}, {"daemonises", daemonises},
-    {"becomes", becomes}, {"kills", kills}, {"crashes", crashes}, {"sleeps", sleeps}, {"fails", fails}, {"loops", loops},
+    {"nameless", nameless}, {"random", random_number}, {"real-id", real_id}, {"unsteady", unsteady}, {"forks", forks}, {"spawns", spawns}, {"daemonises", daemonises},
+    {"becomes", becomes}, {"kills", kills}, {"crashes", crashes}, {"sleeps", sleeps}, {"waits", waits}, {"aborts", aborts}, {"fails", fails}, {"loops", loops},
     {"floods", floods}, {"reads-on", reads_on}, {"counts", counts},
 };
 

@@ -25,6 +25,37 @@ impl Target {
         Ok(Target { name: "sums", arguments: vec!["--stdin".to_owned(), input], program: vec![program] })
     }
 
+    /// The programs that users try first, as Debian builds them.
+    pub fn known(tool: &Tool) -> Result<Vec<Target>, String> {
+        let written = |name: &str, text: &str| {
+            let path = tool.path(name);
+            std::fs::write(&path, text).map_err(|e| format!("{path}: {e}")).map(|()| path)
+        };
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let lua = written("table.lua", LUA)?;
+        let python = written("table.py", PYTHON)?;
+        let json = written("table.json", JSON)?;
+        let trace = written("redis.trace", &redis_trace())?;
+        Ok(vec![
+            Target { name: "lua5.4", arguments: Vec::new(), program: words(&["lua5.4", &lua]) },
+            Target {
+                name: "python3",
+                arguments: Vec::new(),
+                program: words(&["/usr/bin/python3", "-I", "-S", &python]),
+            },
+            Target {
+                name: "jq",
+                arguments: words(&["--stdin", &json]),
+                program: words(&["jq", ".items | map(.size) | add"]),
+            },
+            Target {
+                name: "redis-server",
+                arguments: words(&["--replay", &trace]),
+                program: words(&["redis-server", "--port", "6379", "--save", "", "--dir", "."]),
+            },
+        ])
+    }
+
     /// The server and the trace of the paper's campaign.
     pub fn memcached(tool: &Tool, commands: u32) -> Result<Target, String> {
         let trace = tool.path("memcached.trace");
@@ -33,6 +64,30 @@ impl Target {
         let program = sei::MC.iter().map(|&word| word.to_owned()).collect();
         Ok(Target { name: "memcached", arguments, program })
     }
+}
+
+const LUA: &str = r#"local sizes = {}
+for i = 1, 200 do sizes["key" .. i] = i * i end
+local sum = 0
+for key, size in pairs(sizes) do sum = sum + size end
+print("sum", sum)
+"#;
+
+const PYTHON: &str = r#"sizes = {f"key{i}": i * i for i in range(200)}
+print("keys", len(set(sizes)))
+print("sum", sum(sizes.values()))
+"#;
+
+const JSON: &str = r#"{"items": [{"name": "a", "size": 3}, {"name": "b", "size": 4}, {"name": "c", "size": 5}]}"#;
+
+/// Inline commands of one client.
+fn redis_trace() -> String {
+    let send = |command: String| format!("send 0 {}\n{command}\r\n\n", command.len() + 2);
+    let commands: String = (0..30)
+        .flat_map(|n| [format!("SET key{n} value{n}"), format!("GET key{}", n / 2), "INCR count".to_owned()])
+        .map(send)
+        .collect();
+    format!("replay 1\nconnect 0 tcp 6379\n{commands}close 0\n")
 }
 
 /// The built tool, with an empty store.

@@ -6,6 +6,7 @@ use crate::engine::refusal::Refusal;
 use crate::engine_messages::{Reply, Timings};
 use crate::plan::PlannedFlip;
 use model::flip::{BitPolicy, FlipType};
+use std::rc::Rc;
 use std::time::Instant;
 
 impl Injector<'_> {
@@ -22,11 +23,9 @@ impl Injector<'_> {
         let begin = Instant::now();
         exhaustive::check_types(types)?;
         let positions = self.profiled.profile.work_for(reply)?;
-        let mut run = self.start("classify")?;
-        while run.golden.position < positions.start {
-            let left = positions.start - run.golden.position;
-            run.advance(left)?;
-        }
+        let mut run = self.start()?;
+        let stream = Rc::clone(&self.profiled.stream);
+        run.advance_to(&stream, positions.start, &mut || Ok(()))?;
         run.golden.single = true;
         let (classes, totals) = exhaustive::classify(&mut run, &FlipRange { positions, types, bits, merge })?;
         run.run_dir.remove();

@@ -22,8 +22,9 @@ impl Injector<'_> {
                 .next("name one that the campaign has logged")
                 .into());
         };
-        let mut run = self.start("held")?;
+        let mut run = self.start()?;
         self.advance_to(&mut run, &planned)?;
+        run.golden.unmap_cache(run.gadget)?;
         let golden = &run.golden;
         if golden.position != planned.position || golden.ip() != planned.ip {
             return Err(io::Error::other("the program did not reach the flip's position again").into());

@@ -4,18 +4,19 @@
 mod exhaustive;
 mod hold;
 
+use crate::engine::PROGRESS_EVERY;
 use crate::engine::children::cpu_seconds;
 use crate::engine::cpu_affinity::Cores;
 use crate::engine::disturbed_run::DisturbedRun;
 use crate::engine::golden_run::{self, GoldenRun};
+use crate::engine::path_difference;
 use crate::engine::profile::ProfiledProgram;
 use crate::engine::refusal::Refusal;
-use crate::engine::run_dir::RunDir;
+use crate::engine::run_dir::{self, RunDir};
 use crate::engine::supervisor::{EndedRun, FaultListener as _, PendingFlip, RunLimits, Supervisor};
 use crate::engine_messages::{Draw, Injected, Method, Program, Reply, Timings, Weight};
 use crate::inject::{NextAction, apply};
 use crate::plan::{PlannedFlip, plan};
-use crate::tracing::blocks::StepResult;
 use crate::tracing::code::Code;
 use crate::tracing::descriptors::Descriptors;
 use crate::tracing::threads::{MAX_THREADS, StoppedProcess};
@@ -23,11 +24,13 @@ use model::flip::{Crash, Effect};
 use sandbox::Sandbox;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Concurrent forks: enough to keep two processors busy while the golden process is stepped.
 const FORKS: usize = 3;
-const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+/// How often forks are looked after while the golden process is run.
+const HANDLE_EVERY: Duration = Duration::from_millis(1);
 /// A run hangs after this much wall time.
 const WALL_MAX: Duration = Duration::from_secs(30);
 /// CPU time that threads may spin for each other on one processor, where undisturbed ones may have spun less.
@@ -73,7 +76,7 @@ impl<'a> Injector<'a> {
         let cpu = (profiled.cpu * limits.hang_times).max(Duration::from_millis(limits.hang_ms)).max(spin);
         let supervisor = Supervisor::new(RunLimits { cpu, wall: WALL_MAX, threads: MAX_THREADS });
         let free_run_dirs = (0..FORKS)
-            .map(|index| RunDir::create(sandbox, &format!("fork-{index}"), &[]))
+            .map(|index| RunDir::create(sandbox, &run_dir::of_fork(index), &[]))
             .collect::<io::Result<_>>()?;
         Ok(Injector {
             sandbox,
@@ -125,13 +128,12 @@ impl<'a> Injector<'a> {
         if planned.is_empty() {
             return Ok(());
         }
-        let mut run = self.start("golden")?;
+        let mut run = self.start()?;
         let mut descriptors = Descriptors::default();
         for planned in planned {
             self.advance_to(&mut run, planned)?;
             if run.golden.position != planned.position || run.golden.ip() != planned.ip {
-                self.timings.misses += 1;
-                continue;
+                return Err(path_difference::at_flip(&run, planned.position, planned.ip).into());
             }
             while self.free_run_dirs.is_empty() {
                 self.handle_ended(Duration::from_secs(1))?;
@@ -151,9 +153,9 @@ impl<'a> Injector<'a> {
     }
 
     /// Starts a golden process at its entry. It takes the decoded code with it; see [`Injector::return_code`].
-    fn start(&mut self, name: &str) -> Result<GoldenRun, Refusal> {
+    fn start(&mut self) -> Result<GoldenRun, Refusal> {
         let code = std::mem::replace(&mut self.profiled.code, Code::new(false, HashSet::new()));
-        golden_run::start(self.sandbox, self.program, name, Some((code, self.profiled.filter.clone())))
+        golden_run::start(self.sandbox, self.program, Some((code, self.profiled.filter.clone())))
     }
 
     fn return_code(&mut self, run: GoldenRun) {
@@ -162,14 +164,17 @@ impl<'a> Injector<'a> {
 
     fn advance_to(&mut self, run: &mut GoldenRun, planned: &PlannedFlip) -> Result<(), Refusal> {
         let stepping = Instant::now();
-        while run.golden.position < planned.position {
-            let left = planned.position - run.golden.position;
-            if let (StepResult::Ended(..), _) = run.advance(left)? {
-                return self.handle_ended(Duration::ZERO);
+        let stream = Rc::clone(&self.profiled.stream);
+        let mut handled = Instant::now();
+        let reached = run.advance_to(&stream, planned.position, &mut || {
+            if handled.elapsed() < HANDLE_EVERY {
+                return Ok(());
             }
-            if run.golden.stops.is_multiple_of(64) {
-                self.handle_ended(Duration::ZERO)?;
-            }
+            handled = Instant::now();
+            self.handle_ended(Duration::ZERO)
+        })?;
+        if !reached {
+            return self.handle_ended(Duration::ZERO);
         }
         // decode the next instruction: the program may have loaded code that has not run yet
         run.next_site()?;
@@ -189,7 +194,8 @@ impl<'a> Injector<'a> {
         self.cores.spread(child.pid);
         let other_threads =
             if self.profiled.has_threads { gadget.clone_threads(&run.golden, &child)? } else { Vec::new() };
-        let stopped = StoppedProcess { process: child.pid, thread: child, other_threads };
+        let stopped =
+            StoppedProcess { process: child.pid, thread: child, other_threads, host: run.golden.host.clone() };
         self.apply_fault(run, stopped, planned, run_dir, before_fork)
     }
 
@@ -227,12 +233,13 @@ impl<'a> Injector<'a> {
     }
 
     fn inject_in_fresh_process(&mut self, planned: &PlannedFlip) -> Result<(), Refusal> {
-        let mut run = self.start("fresh")?;
+        let mut run = self.start()?;
         self.advance_to(&mut run, planned)?;
         if run.golden.position != planned.position || run.golden.ip() != planned.ip {
             self.timings.misses += 1;
             run.golden.kill()?;
         } else {
+            run.golden.unmap_cache(run.gadget)?;
             let stopped = run.golden.stopped_process()?;
             self.apply_fault(&run, stopped, planned, run.run_dir.clone(), 0)?;
             while self.supervisor.running() > 0 {

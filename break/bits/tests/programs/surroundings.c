@@ -1,0 +1,79 @@
+/* Its output and its path depend on everything that differs between runs of a program outside the sandbox. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+static unsigned long path;
+
+/* one branch per bit */
+static void depend(unsigned long number) {
+    for (int bit = 0; bit < 64; bit++)
+        if (number >> bit & 1)
+            path = path * 31 + (unsigned)bit;
+        else
+            path ^= path >> 3;
+}
+
+static long now(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    depend((unsigned long)time.tv_nsec);
+    return time.tv_sec;
+}
+
+static unsigned long random_file(void) {
+    unsigned long number = 0;
+    int file = open("/dev/urandom", O_RDONLY);
+    if (file < 0 || read(file, &number, sizeof number) != sizeof number)
+        exit(9);
+    close(file);
+    return number;
+}
+
+
+int main(void) {
+    long wall = now(CLOCK_REALTIME), start = now(CLOCK_MONOTONIC);
+    printf("%ld\n", wall);
+    sleep(3600);
+    struct timeval wait = {5, 0};
+    select(0, NULL, NULL, NULL, &wait);
+    printf("slept %ld\n", now(CLOCK_MONOTONIC) - start);
+    /* a loop that waits for the clock ends */
+    for (clock_t begin = clock(); clock() == begin;)
+        ;
+    unsigned long number;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return 9;
+    depend(number);
+    depend(random_file());
+    depend(__rdtsc());
+    unsigned processor;
+    depend(__rdtscp(&processor));
+    struct timeval time;
+    gettimeofday(&time, NULL);
+    depend((unsigned long)time.tv_usec);
+    struct sysinfo host;
+    sysinfo(&host);
+    depend(host.freeram ^ host.uptime);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    depend((unsigned long)usage.ru_utime.tv_usec);
+    depend((unsigned long)sched_getcpu());
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) != 0)
+        return 9;
+    printf("%d %d %d\n", getpid(), gettid(), CPU_COUNT(&processors));
+    printf("path %lx\n", path);
+    fflush(stdout);
+    return 0;
+}
