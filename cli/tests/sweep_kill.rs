@@ -31,8 +31,10 @@ fn stored(home: &Home) -> Vec<Case> {
     whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What a case did, without its duration.
-fn outcomes(cases: &[Case]) -> BTreeMap<u64, (Vec<u32>, Vec<u32>, Option<u32>, u64)> {
+/// Sites, fired sites, status and fingerprint of a case: everything except its duration.
+type CaseResult = (Vec<u32>, Vec<u32>, Option<u32>, u64);
+
+fn outcomes(cases: &[Case]) -> BTreeMap<u64, CaseResult> {
     let of = |case: &Case| (case.sites.clone(), case.fired.clone(), case.status, case.fingerprint);
     cases.iter().map(|case| (case.case, of(case))).collect()
 }

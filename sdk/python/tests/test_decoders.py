@@ -273,8 +273,14 @@ def test_a_window_cuts_the_tail_however_the_body_arrives(body, sizes, coding):
 
 def test_a_window_forwards_bytes_before_the_tail():
     window = Window(None, lambda history: None)
-    window.feed(b"x" * (HOLD_BYTES + 10))
+    window.feed(b"x" * 10)
     assert window.ready == 10 and window.take(100) == b"x" * 10
+    # bytes that could be the beginning of a tail are held back, but not more than the largest tail
+    begin = encode_tail(recorded(0, 2, ["gap"]))[:12]
+    window.feed(begin)
+    assert window.ready == 0
+    window.feed(b"x" * HOLD_BYTES)
+    assert window.ready == len(begin) + HOLD_BYTES
 
 
 def test_a_gzip_body_of_several_members_is_decoded():

@@ -10,7 +10,7 @@
 //!         jump to the translation of the next block
 //! ```
 //!
-//! - **The program cannot tell the difference.** Its registers, flags, stack and memory are those of the original code at
+//! - **The program cannot observe the difference.** Its registers, flags, stack and memory are those of the original code at
 //!   each instruction: calls push original return addresses, and code that needs a register saves it in the cache's
 //!   own memory, by instructions that leave the flags alone. Only the x87 instruction pointer shows the cache.
 //! - **Indirect jumps, calls and returns** look their target up in a table in the process, of two ways, without flags:
