@@ -1,5 +1,5 @@
-//! How soon a user sees the first flip in well-known programs, how many follow per second, and how long the repetition of
-//! one takes.
+//! How soon a user sees the first flip in well-known programs, how many follow per second, and how long the
+//! repetition of one takes.
 
 use super::super::statistics::Interval;
 use super::targets::{Target, Tool};
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// Of one program.
 #[derive(Serialize)]
-pub struct Known {
+pub struct ProgramFigures {
     pub instructions: u64,
     /// A campaign of a single flip, with everything before and after it.
     pub first_flip_s: Interval,
@@ -20,7 +20,7 @@ pub struct Known {
     pub deviating: u64,
 }
 
-pub fn measure(tool: &Tool, sizes: &Sizes) -> Result<BTreeMap<&'static str, Known>, String> {
+pub fn measure(tool: &Tool, sizes: &Sizes) -> Result<BTreeMap<&'static str, ProgramFigures>, String> {
     let mut all = BTreeMap::new();
     for target in Target::known(tool)? {
         let (mut first, mut rates, mut instructions, mut deviations) = (Vec::new(), Vec::new(), 0, 0);
@@ -34,7 +34,7 @@ pub fn measure(tool: &Tool, sizes: &Sizes) -> Result<BTreeMap<&'static str, Know
             instructions = large.instructions;
             deviations += deviating(&small) + deviating(&large);
         }
-        let known = Known {
+        let known = ProgramFigures {
             instructions,
             first_flip_s: Interval::of(&first),
             flips_per_s: Interval::of(&rates),
