@@ -253,7 +253,8 @@ const SIGNALS: libc::c_int = 64;
 const PR_SET_TSC: libc::c_int = 26;
 const PR_TSC_SIGSEGV: libc::c_ulong = 2;
 
-/// Fixes addresses across runs, makes the time stamp counter trap, resets signals to their defaults, and stops until the supervisor traces it.
+/// Fixes addresses across runs, makes the time stamp counter trap, resets signals to their defaults, and stops until
+/// the supervisor traces it.
 fn start_traced() -> io::Result<()> {
     // SAFETY: plain numbers; an empty set and a `struct sigaction` of the kernel's (handler, flags, restorer, mask),
     // all 0.

@@ -53,8 +53,8 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64) -> io::Result<()>;
 const INSTRUCTIONS_PER_US: u64 = 1_000;
 
 /// Runs the program twice natively and twice stepped: all four runs must write the same output, and the stepped ones
-/// must take the same path. Programs whose every block is stepped to a breakpoint are stepped once: their path is checked
-/// at the flips.
+/// must take the same path. Programs whose every block is stepped to a breakpoint are stepped once: their path is
+/// checked at the flips.
 pub fn profile(sandbox: &Sandbox, program: &Program, on_progress: OnProgress) -> Result<ProfiledProgram, Refusal> {
     let begin = Instant::now();
     let elf = inspect::check(program, sandbox.user)?;

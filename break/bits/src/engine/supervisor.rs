@@ -267,8 +267,8 @@ impl<T: FaultListener> Supervisor<T> {
         Some(EndedRun { run: child.run, ending, crash: child.crash, cpu, refused_calls: child.refused_calls })
     }
 
-    /// A thread has stopped, of a child or of a process that lost its parent. It is resumed. Returns its end if it ended
-    /// in a call that was completed for it.
+    /// A thread has stopped, of a child or of a process that lost its parent. It is resumed. Returns its end if it
+    /// ended in a call that was completed for it.
     fn handle_stop(&mut self, thread: Pid, process: Pid, stop: Stop) -> Option<Stop> {
         // a thread that was just killed reports its end separately, here and below
         let tracee = Tracee::new(thread).ok()?;

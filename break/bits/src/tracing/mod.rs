@@ -1,4 +1,5 @@
-//! The golden process under ptrace: run by blocks of instructions, translated or stepped, its threads in turns, forked at any point.
+//! The golden process under ptrace: run by blocks of instructions, translated or stepped, its threads in turns,
+//! forked at any point.
 
 pub mod blocks;
 mod clone_threads;

@@ -10,14 +10,15 @@
 //!         jump to the translation of the next block
 //! ```
 //!
-//! - **The program cannot observe the difference.** Its registers, flags, stack and memory are those of the original code at
-//!   each instruction: calls push original return addresses, and code that needs a register saves it in the cache's
-//!   own memory, by instructions that leave the flags alone. Only the x87 instruction pointer shows the cache.
+//! - **The program runs as if it were not translated.** Its registers, flags, stack and memory are those of the
+//!   original code at each instruction: calls push original return addresses, and code that needs a register saves it
+//!   in the cache's own memory, by instructions that leave the flags alone. Only the x87 instruction pointer shows
+//!   the cache.
 //! - **Indirect jumps, calls and returns** look their target up in a table in the process, of two ways, without flags:
 //!   `lea` of the target and a negated address, and `jrcxz`.
 //! - **Stops.** The process stops where there is no translation yet, at blocks that are not translated (system calls,
-//!   repeated string instructions, rare branches), and where the log is full: with room for N entries, exactly before the
-//!   (N + 1)th block.
+//!   repeated string instructions, rare branches), and where the log is full: with room for N entries, exactly before
+//!   the (N + 1)th block.
 //! - **Forks do not inherit the cache** (`MADV_DONTFORK`), so no flip can reach it.
 //!
 //! All addresses are below 2 GiB: absolute operands then need no register. Addresses do not differ between runs, so a

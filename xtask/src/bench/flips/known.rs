@@ -1,5 +1,5 @@
-//! How soon a user sees the first flip in well-known programs, how many follow per second, and how long the repetition of
-//! one takes.
+//! How soon a user sees the first flip in well-known programs, how many follow per second, and how long the
+//! repetition of one takes.
 
 use super::super::statistics::Interval;
 use super::targets::{Target, Tool};
