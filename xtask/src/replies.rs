@@ -32,10 +32,14 @@ pub const LANGUAGES: [&str; 4] = ["go", "java", "node", "python"];
 /// caller's limit takes many seconds longer.
 const BOUND_MS: u64 = 2000;
 
-/// Untraced calls that are compared with one traced call. A library may report the same bytes as different errors:
-/// grpc-java reports a refused stream as UNAVAILABLE or UNKNOWN, depending on which of its threads is first. The error
-/// of the traced call must be one of those that occur without tracing.
+/// Untraced calls that are compared with one traced call. A library may report the same bytes differently: grpc-java
+/// reports a refused stream as UNAVAILABLE or UNKNOWN, depending on which of its threads is first. What the traced
+/// call reports must occur without tracing too.
 const UNTRACED_CALLS: usize = 30;
+
+/// Further traced calls after a difference. If none of them differs, the difference is *rare*: it is printed and
+/// counted, but one call among many does not show that tracing is the reason.
+const TRACED_CALLS: usize = 20;
 
 /// Calls at a time for each driver. Most of them wait.
 const WORKERS: usize = 8;
@@ -50,6 +54,8 @@ pub struct Counts {
     /// Pairs that a library does not support, such as a synchronous call that cannot be canceled.
     pub unsupported: usize,
     pub differences_to_untraced: usize,
+    /// Differences that occurred once and not in the calls after it.
+    pub rare: usize,
 }
 
 /// Runs all cases with the libraries of these languages and prints the differences and the counts.
@@ -76,9 +82,7 @@ pub fn replies(languages: &[&str]) -> Result<Counts, String> {
             let cases = if library.starts_with("grpc") { &grpc } else { &http };
             cases.iter().map(move |case| (library.as_str(), case))
         });
-        let (compared, unsupported) = run.all(&jobs.collect::<Vec<_>>(), &mut differences)?;
-        counts.compared += compared;
-        counts.unsupported += unsupported;
+        run.all(&jobs.collect::<Vec<_>>(), &mut counts, &mut differences)?;
         counts.libraries.extend(driver.libraries.iter().map(|library| format!("{language}/{library}")));
     }
     counts.differences_to_untraced = differences.len();
@@ -97,8 +101,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Makes all calls, several at a time. Returns how many pairs were compared and how many are unsupported.
-    fn all(&self, jobs: &[(&str, &Case)], differences: &mut Vec<String>) -> Result<(usize, usize), String> {
+    /// Makes all calls, several at a time, and adds to the counts and the differences.
+    fn all(&self, jobs: &[(&str, &Case)], counts: &mut Counts, differences: &mut Vec<String>) -> Result<(), String> {
         let next = AtomicUsize::new(0);
         let results = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
@@ -111,16 +115,23 @@ impl Run<'_> {
                 });
             }
         });
-        let mut unsupported = 0;
         for result in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            counts.compared += 1;
             match result? {
                 Compared::Equal => {}
-                Compared::Unsupported => unsupported += 1,
+                Compared::Unsupported => {
+                    counts.compared -= 1;
+                    counts.unsupported += 1;
+                }
                 Compared::Different(text) => differences.push(text),
+                Compared::Rare(text) => {
+                    counts.rare += 1;
+                    note(&format!("rare: {text}"));
+                }
             }
         }
         differences.sort();
-        Ok((jobs.len() - unsupported, unsupported))
+        Ok(())
     }
 
     /// Makes one call untraced and traced.
@@ -130,18 +141,24 @@ impl Run<'_> {
             return Ok(Compared::Unsupported);
         }
         let traced = self.attempt(library, case, true)?;
-        let mut difference = difference_between(case, &plain, &traced);
+        let mut found = difference(case, &plain, &traced);
         for _ in 1..UNTRACED_CALLS {
-            if difference != Some(ERROR) {
+            if !found.is_some_and(|what| OF_THE_LIBRARY.contains(&what)) {
                 break;
             }
             plain = self.attempt(library, case, false)?;
-            difference = difference_between(case, &plain, &traced);
+            found = difference(case, &plain, &traced);
         }
-        Ok(difference.map_or(Compared::Equal, |what| {
-            let name = format!("{}/{library} {}", self.driver.language, case.name);
-            Compared::Different(format!("{name}: {what}\n  untraced {}\n  traced   {}", text(&plain), text(&traced)))
-        }))
+        let Some(what) = found else { return Ok(Compared::Equal) };
+        let name = format!("{}/{library} {}", self.driver.language, case.name);
+        let text = format!("{name}: {what}\n  untraced {}\n  traced   {}", text(&plain), text(&traced));
+        for _ in 0..TRACED_CALLS {
+            let traced = self.attempt(library, case, true)?;
+            if difference(case, &plain, &traced).is_some() {
+                return Ok(Compared::Different(text));
+            }
+        }
+        Ok(Compared::Rare(text))
     }
 
     fn attempt(&self, library: &str, case: &Case, is_traced: bool) -> Result<Observed, String> {
@@ -186,12 +203,17 @@ enum Compared {
     Equal,
     Unsupported,
     Different(String),
+    Rare(String),
 }
 
 /// What tracing changed.
+const STATUS: &str = "status";
 const ERROR: &str = "type of the error";
+const BYTES: &str = "bytes";
+/// Differences that may be due to the library's own timing.
+const OF_THE_LIBRARY: [&str; 3] = [STATUS, ERROR, BYTES];
 
-fn difference_between(case: &Case, plain: &Observed, traced: &Observed) -> Option<&'static str> {
+fn difference(case: &Case, plain: &Observed, traced: &Observed) -> Option<&'static str> {
     if plain.error == "hang" {
         return Some("the untraced call hangs, so the case proves nothing");
     }
@@ -199,7 +221,7 @@ fn difference_between(case: &Case, plain: &Observed, traced: &Observed) -> Optio
         return Some("hangs");
     }
     if plain.status != traced.status {
-        return Some("status");
+        return Some(STATUS);
     }
     if plain.error != traced.error {
         return Some(ERROR);
@@ -220,7 +242,7 @@ fn difference_between(case: &Case, plain: &Observed, traced: &Observed) -> Optio
         // of a tail that was cut, an application gets nothing or all that arrived
         case.any_bytes || before_tail(traced) == before_tail(plain)
     };
-    if is_equal { None } else { Some("bytes") }
+    if is_equal { None } else { Some(BYTES) }
 }
 
 fn text(observed: &Observed) -> String {
