@@ -1,12 +1,12 @@
-//! Traces of any depth. An imported trace may nest thousands of calls, for which a recursive function would overflow the
-//! stack. So everything that visits all calls of a trace does so in loops, over a flat list.
+//! Traces of any depth. An imported trace may nest thousands of calls, for which a recursive function would overflow
+//! the stack. So everything that visits all calls of a trace does so in loops, over a flat list.
 //!
 //! The same list is the form of a deep trace in JSON, because parsers limit the nesting:
 //!
 //! ```text
 //! {"trace_id": …, "entry": {…, "scope": {…, "calls": [{…}]}}}                 up to NESTED_DEPTH_MAX levels of calls
 //! {"trace_id": …, "entry": {…, "scope": {…, "calls": []}}, "below": [
-//!     {"depth": 1, "call": {…, "scope": {…, "calls": []}}}, …]}               deeper: all calls, each before those below
+//!     {"depth": 1, "call": {…, "scope": {…, "calls": []}}}, …]}             deeper: all calls, each before those below
 //! ```
 
 use super::{Call, Scope, Trace};

@@ -11,8 +11,8 @@
 //! done                              the supervisor has stopped everything itself
 //! ```
 //!
-//! The reaper keeps its standard output open, so its death is noticed at once: the supervisor starts another reaper with
-//! the same announcements (`reaper_monitor.rs`).
+//! The reaper keeps its standard output open, so its death is noticed at once: the supervisor starts another reaper
+//! with the same announcements (`reaper_monitor.rs`).
 //!
 //! If the pipe ends without `done`, the reaper ends all announced processes and all that carry the mark, then removes
 //! the files. The writing end is closed on exec, so it is open as long as the supervisor lives *or* one of its services

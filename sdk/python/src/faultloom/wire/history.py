@@ -115,11 +115,12 @@ def split_history(data: bytes) -> Tuple[int, bytes]:
 
 
 def can_begin_tail(data: bytes) -> bool:
-    """Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read up
-    to its events.
+    """Whether these bytes can be the history in a tail.
 
-    Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and control characters in the
-    service are excluded.
+    It is small enough and has version 1, a call id, and a segment that can be read up to its events.
+
+    Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and control characters
+    in the service are excluded.
     """
     try:
         split_history(data)

@@ -72,7 +72,10 @@ class PieceJoiner:
             self._open, self.is_complete = False, True
 
     def add_trailer(self, metadata: Optional[Iterable[Any]]) -> None:
-        """Adds the piece in a call's trailers. The last value counts: the application may have forwarded earlier ones."""
+        """Adds the piece in a call's trailers.
+
+        The last value counts: the application may have forwarded earlier ones.
+        """
         last: Optional[bytes] = None
         for key, value in metadata or ():
             if key == GRPC_KEY and isinstance(value, bytes):

@@ -1,9 +1,9 @@
 """Reply bodies on the client: cuts off the history after them, and decodes what a proxy has compressed.
 
-The start of the tail is certain only at the end of the body, so ``Window`` holds bytes back from the first position where one
-could start: the version, flags, a short service name without control characters. Text has no such position. In binary data,
-a few more bytes rule most candidates out, and one that is longer than the largest tail is released. Used for http.client and
-httpx.
+The start of the tail is certain only at the end of the body, so ``Window`` holds bytes back from the first position
+where one could start: the version, flags, a short service name without control characters. Text has no such position.
+In binary data, a few more bytes rule most candidates out, and one that is longer than the largest tail is released.
+Used for http.client and httpx.
 """
 
 from __future__ import annotations
