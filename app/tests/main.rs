@@ -1,5 +1,6 @@
 //! Tests of the use cases' interfaces, in one binary.
 
+mod failures;
 mod map;
 mod old_store;
 mod schemas;

@@ -228,7 +228,7 @@ fn processes_that_must_not_be_corrupted_are_refused() {
     let refused = home.run(&["flip", "live", &pid]).exits(2).says("would be corrupted").says("nothing can be undone");
     assert!(refused.err.contains(&format!("flip live {pid} --yes-corrupt-it")), "{}", refused.err);
     let yes = |pid: &str| home.run(&["flip", "live", pid, "--yes-corrupt-it"]).exits(2);
-    yes("1").says("first process");
+    yes("1").says("PID 1");
     yes("2147483647").says("there is no process");
     yes(&std::process::id().to_string()).says("one of its ancestors");
     let ended = {

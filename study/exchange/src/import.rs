@@ -137,7 +137,7 @@ impl Notices {
     }
 }
 
-/// The indices of the spans of each trace, in the order of the file. Traces are ordered by the time of their first span.
+/// The indices of the spans of each trace, in the order of the file. Traces are ordered by the time of the first span.
 fn by_trace(spans: &[SpanIn], notices: &mut Notices) -> Vec<Vec<u32>> {
     let at = |index: &u32| &spans[*index as usize];
     let mut order: Vec<u32> = (0..spans.len() as u32).collect();

@@ -104,11 +104,10 @@ fn supervise(launched: Launched, permissions: Permissions) -> std::io::Result<se
         let mut signal = 0;
         match (status >> 16, libc::WSTOPSIG(status)) {
             // its children have ids of their own, which this supervisor does not keep: they get real answers
-            (libc::PTRACE_EVENT_SECCOMP, _) if sandbox::is_answered(tracee)? => {
-                if pid == main {
-                    sandbox::answer_and_complete(&mut host, tracee, main)?;
-                }
+            (libc::PTRACE_EVENT_SECCOMP, _) if sandbox::is_answered(tracee)? && pid == main => {
+                sandbox::answer_and_complete(&mut host, tracee, main)?;
             }
+            (libc::PTRACE_EVENT_SECCOMP, _) if sandbox::is_answered(tracee)? => {}
             (libc::PTRACE_EVENT_SECCOMP, _) => {
                 let permitted = match TracedCall::from_message(tracee.event_message()?) {
                     Some(TracedCall::Signal) => sandbox::signals_itself(tracee, pid)?,
@@ -121,6 +120,8 @@ fn supervise(launched: Launched, permissions: Permissions) -> std::io::Result<se
                     sandbox::deny(tracee)?;
                 }
             }
+            // the open memory file is that of the previous program
+            (libc::PTRACE_EVENT_EXEC, _) => *tracee = Tracee::new(pid)?,
             (0, libc::SIGSTOP) => started += i32::from(pid != main),
             (0, libc::SIGSEGV) if host.emulate_counter(tracee)? => {}
             (0, other) => signal = other,

@@ -283,15 +283,12 @@ fn nothing_is_inherited_but_what_is_given() {
     assert_eq!(report.answers()[..expected.len()], expected);
 }
 
-/// Starts a program that sleeps, ends something, and waits until none of its processes is left.
+/// Starts a program that waits for a signal, ends something, and waits until none of its processes is left.
 fn assert_nothing_outlives(end: impl FnOnce(&mut Running, &Fixture)) {
     let fixture = Fixture::new();
     // a shell stands for the tool: it starts the supervisor, whose input stays open when the shell dies
     let mut tool = Command::new("sh");
-    tool.args(["-c", "\"$@\"; exit $?", "sh"])
-        .arg(fixture.path("sandboxed"))
-        .arg(fixture.path("attack"))
-        .arg("sleep=600");
+    tool.args(["-c", "\"$@\"; exit $?", "sh"]).arg(fixture.path("sandboxed")).arg(fixture.path("attack")).arg("pause=");
     tool.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut running = match Running::start(&mut tool) {
         Ok(running) => running,
