@@ -6,7 +6,8 @@
 //! figures.
 //!
 //! `FAULTLOOM_BENCH=quick` only proves that the bench runs. `FAULTLOOM_BENCH_ONLY=chain` measures only the named
-//! workload and keeps the committed figures of the others.
+//! workload and keeps the committed figures of the others. `FAULTLOOM_BENCH_EPOCHS=16` sets the number of epochs: fewer
+//! take less time and give wider intervals.
 
 mod build;
 mod measure;
@@ -24,6 +25,10 @@ use workload::{Language, Mode, Workload};
 pub fn bench() -> Result<(), String> {
     let short = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
     let only = std::env::var("FAULTLOOM_BENCH_ONLY").ok();
+    let epochs = match std::env::var("FAULTLOOM_BENCH_EPOCHS") {
+        Ok(text) => Some(text.parse().map_err(|_| format!("FAULTLOOM_BENCH_EPOCHS={text} is not a number"))?),
+        Err(_) => None,
+    };
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let name = if short { "quick-tracing" } else { "tracing" };
     let mut figures = if only.is_some() { committed_figures(name) } else { Map::new() };
@@ -39,7 +44,8 @@ pub fn bench() -> Result<(), String> {
             println!("\nskipped: {}: {reason}", workload.name);
             continue;
         }
-        let Some(workload) = (if short { workload.quick() } else { Some(workload) }) else { continue };
+        let Some(mut workload) = (if short { workload.quick() } else { Some(workload) }) else { continue };
+        workload.epochs = epochs.unwrap_or(workload.epochs);
         println!(
             "\n {}: {} epochs of {} rounds, windows of {} ms",
             workload.name, workload.epochs, workload.rounds, workload.window_ms
