@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// Pauses before each check for a crash. A process's connections break before its parent can detect its death: on a busy
-/// machine, more than 25 ms before.
+/// Pauses before each check for a crash. A process's connections break before its parent can detect its death: on a
+/// busy machine, more than 25 ms before.
 const CRASH_CHECKS: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(150)];
 /// How long callers may take to reconnect to a restarted service.
@@ -50,7 +50,16 @@ impl TargetControl for ExternalTarget {
 /// Sends requests and recovers from crashes. Shared by all workers of a sweep.
 pub struct CrashRecovery {
     target: Arc<dyn TargetControl>,
-    last_restart: Mutex<Option<Instant>>,
+    restarts: Mutex<Restarts>,
+}
+
+/// Restarts of services during the sweep.
+#[derive(Default)]
+struct Restarts {
+    last: Option<Instant>,
+    /// Why a service could not be restarted. From then on every case that met the crash fails with it: it must not be
+    /// stored as completed, since its reply is not that of a healthy target.
+    failure: Option<Failure>,
 }
 
 /// The result of sending one case.
@@ -72,7 +81,7 @@ impl SendResult {
 
 impl CrashRecovery {
     pub fn new(target: Arc<dyn TargetControl>) -> CrashRecovery {
-        CrashRecovery { target, last_restart: Mutex::new(None) }
+        CrashRecovery { target, restarts: Mutex::default() }
     }
 
     /// Sends once. If a service of the target crashed meanwhile, restarts it and repeats the request once.
@@ -84,20 +93,27 @@ impl CrashRecovery {
         }
         for pause in CRASH_CHECKS {
             tokio::time::sleep(pause).await;
-            let mut last_restart = self.last_restart.lock().await;
-            let restarted_meanwhile = last_restart.is_some_and(|at| at > begin);
-            let crashed = if restarted_meanwhile { Vec::new() } else { self.target.restart_crashed().await? };
+            let mut restarts = self.restarts.lock().await;
+            let restarted_meanwhile = restarts.last.is_some_and(|at| at > begin);
+            let crashed = if restarted_meanwhile { Vec::new() } else { self.restart_crashed(&mut restarts).await? };
             if !crashed.is_empty() {
                 tracing::info!(?crashed, faults = fault_texts(faults), "services crashed and were restarted");
                 wait_for_reconnects(sender, spec).await?;
-                *last_restart = Some(Instant::now());
+                restarts.last = Some(Instant::now());
             }
-            drop(last_restart);
+            drop(restarts);
             if restarted_meanwhile || !crashed.is_empty() {
                 return self.send_again(sender, spec, faults, crashed).await;
             }
         }
         Ok(SendResult::without_crash(reply))
+    }
+
+    async fn restart_crashed(&self, restarts: &mut Restarts) -> Result<Vec<String>, Failure> {
+        if let Some(failure) = &restarts.failure {
+            return Err(failure.clone());
+        }
+        self.target.restart_crashed().await.inspect_err(|failure| restarts.failure = Some(failure.clone()))
     }
 
     /// Repeats the request after a crash. If a service crashes again, and not when the plain request is sent, the
@@ -118,15 +134,15 @@ impl CrashRecovery {
         }
         for pause in CRASH_CHECKS {
             tokio::time::sleep(pause).await;
-            let mut last_restart = self.last_restart.lock().await;
-            let second = self.target.restart_crashed().await?;
+            let mut restarts = self.restarts.lock().await;
+            let second = self.restart_crashed(&mut restarts).await?;
             if second.is_empty() {
                 continue;
             }
             wait_for_reconnects(sender, spec).await?;
-            *last_restart = Some(Instant::now());
+            restarts.last = Some(Instant::now());
             // the wait has sent the plain request: a service that is down now crashes without these faults as well
-            let without = self.target.restart_crashed().await?;
+            let without = self.restart_crashed(&mut restarts).await?;
             let both = second.iter().filter(|name| result.crashed.contains(name) && !without.contains(name));
             result.crashed_by_faults = both.cloned().collect();
             tracing::info!(crashed = ?second, by_faults = ?result.crashed_by_faults, "services crashed again");
