@@ -3,6 +3,7 @@
 mod areas;
 mod bench;
 mod bpf_objects;
+mod busy_loops;
 mod cargo;
 mod check;
 mod conform;

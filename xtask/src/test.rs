@@ -188,7 +188,8 @@ fn compare_replies(language: &str) -> Result<String, String> {
     let counts = replies::replies(&[language]).inspect_err(|_| record_failure())?;
     let sums = format!("{} passed", counts.compared);
     add_passed(&sums);
-    Ok(format!("replies: {sums}"))
+    let rare = if counts.rare > 0 { format!(", {} rare differences: see the log", counts.rare) } else { String::new() };
+    Ok(format!("replies: {sums}{rare}"))
 }
 
 /// Nested Go modules, which `./...` of the outer module does not include.

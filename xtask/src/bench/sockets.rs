@@ -7,7 +7,6 @@
 
 pub mod arena;
 mod busy;
-mod busy_loops;
 mod completeness;
 mod fleet;
 mod latency;

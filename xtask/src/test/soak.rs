@@ -4,11 +4,11 @@
 use super::binaries::binaries;
 use super::counts::counted;
 use super::{SET_UP, areas};
+use crate::busy_loops::BusyLoops;
 use crate::setup;
 use crate::shell::{command, log_to, root, run, text};
 use crate::steps::Steps;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 
 /// Runs of each area under load. They find a test that fails once in ten runs with a probability of 65 %.
 const REPEATS: usize = 10;
@@ -60,29 +60,6 @@ fn flaky() -> Result<String, String> {
         }
     }
     if failures.is_empty() { Ok(format!("{runs} runs, none failed")) } else { Err(failures.join("\n")) }
-}
-
-/// Processes that keep the CPUs busy until drop.
-struct BusyLoops(Vec<Child>);
-
-impl BusyLoops {
-    fn start(count: usize) -> Result<BusyLoops, String> {
-        let mut loops = BusyLoops(Vec::new());
-        for _ in 0..count {
-            let mut call = command("sh", &["-c", "while :; do :; done"]);
-            loops.0.push(call.stdout(Stdio::null()).spawn().map_err(|e| format!("sh: {e}"))?);
-        }
-        Ok(loops)
-    }
-}
-
-impl Drop for BusyLoops {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 fn fuzz_go(each: &str) -> Result<String, String> {

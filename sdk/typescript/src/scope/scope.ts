@@ -4,7 +4,7 @@
  *
  * Events are encoded once, when they happen. Histories of callees are appended unchanged and decoded only if the plan
  * has conditions to count. After a scope has finished, it decides, sends and records nothing, so work that outlives its
- * request runs as if it had no scope.
+ * request runs without a scope.
  */
 
 import { performance } from 'node:perf_hooks';

@@ -1,10 +1,10 @@
 //! Short connections: the share that a tracer captures, and the share with an exact owner, relative to the load
 //! generator's count, and how many it does not see end. Each load runs alone, and beside busy loops for eBPF.
 
-use super::busy_loops::BusyLoops;
 use super::load::{serve, storm};
 use super::tracer::{Mode, OUTPUT, Tracer};
 use super::{Size, arena};
+use crate::busy_loops::BusyLoops;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,6 +23,9 @@ pub const LOADS: [ShortLoad; 2] = [
 ];
 
 const MODES: [Mode; 5] = [Mode::Ebpf, Mode::Polling, Mode::Tuples, Mode::Ss, Mode::NewFilter];
+
+/// More than the two processors of a small machine.
+const BUSY_LOOPS: usize = 3;
 
 /// Names of the figures: each load alone and beside busy loops.
 pub fn figure_names() -> impl Iterator<Item = String> {
@@ -43,7 +46,7 @@ pub fn measure(size: &Size) -> Result<Value, String> {
         let mut modes = Map::new();
         // the goals are about eBPF; the other modes are its comparison without other load
         for mode in MODES.into_iter().filter(|mode| !busy || *mode == Mode::Ebpf) {
-            let _busy_loops = if busy { Some(BusyLoops::start()?) } else { None };
+            let _busy_loops = if busy { Some(BusyLoops::start(BUSY_LOOPS)?) } else { None };
             let mut worst: Option<Counted> = None;
             for _ in 0..size.of(1, 2) {
                 let counted = run(load, mode, size)?;

@@ -9,7 +9,7 @@ The path of an ordinary call avoids Python functions: a function call costs more
 The scope of a gRPC stream returns its history in pieces (``wire.pieces``). What a message has carried away is not kept.
 
 A finished scope decides, sends and records nothing. Work that outlives its request (background threads, timers)
-therefore runs as if it had no scope.
+therefore runs without a scope.
 """
 
 from __future__ import annotations

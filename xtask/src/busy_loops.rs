@@ -1,20 +1,17 @@
-//! Processes that keep every processor busy, so that the tracer and the load generator wait for each other.
+//! Processes that keep every processor busy, so that other processes wait for each other.
 
 use crate::shell::command;
 use std::process::{Child, Stdio};
-
-/// More than the two processors of a small machine.
-const COUNT: usize = 3;
 
 /// Stopped on drop.
 pub struct BusyLoops(Vec<Child>);
 
 impl BusyLoops {
-    pub fn start() -> Result<BusyLoops, String> {
+    pub fn start(count: usize) -> Result<BusyLoops, String> {
         let mut loops = BusyLoops(Vec::new());
-        for _ in 0..COUNT {
+        for _ in 0..count {
             let mut shell = command("sh", &["-c", "while :; do :; done"]);
-            loops.0.push(shell.stdin(Stdio::null()).spawn().map_err(|e| format!("sh: {e}"))?);
+            loops.0.push(shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(|e| format!("sh: {e}"))?);
         }
         Ok(loops)
     }
