@@ -32,10 +32,12 @@ pub fn secure(home: &Path) -> Result<(), Failure> {
     if is_only_a_store(home) {
         restrict(home, &metadata)?;
     }
-    for name in ["store.db", "store.db-wal", "store.db-shm"] {
-        let file = home.join(name);
-        if let Ok(metadata) = std::fs::symlink_metadata(&file) {
-            restrict(&file, &metadata)?;
+    // the database, its log, and copies from before a migration
+    for entry in std::fs::read_dir(home).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("store.db")
+            && let Ok(metadata) = entry.metadata()
+        {
+            restrict(&entry.path(), &metadata)?;
         }
     }
     let runs = home.join("runs");
@@ -45,11 +47,11 @@ pub fn secure(home: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Someone may use `--home` with a directory that contains other files, which may have to stay readable.
+/// Someone may use `--home` with a directory that contains other files, which may have to stay readable. Files in it
+/// prove nothing: in a shared directory, any user may have created them.
 fn is_only_a_store(home: &Path) -> bool {
     let named = home.file_name().is_some_and(|name| name == ".faultloom");
-    let is_empty = std::fs::read_dir(home).is_ok_and(|mut entries| entries.next().is_none());
-    named || is_empty || home.join("store.db").exists()
+    named || std::fs::read_dir(home).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Removes the rights of others. Returns whether there were any.
@@ -99,9 +101,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_existing_directory_with_wider_rights_is_corrected() {
-        let home = std::env::temp_dir().join(format!("faultloom-private-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&home);
-        std::fs::create_dir(&home).unwrap();
+        let parent = std::env::temp_dir().join(format!("faultloom-private-{}", std::process::id()));
+        let home = parent.join(".faultloom");
+        let _ = std::fs::remove_dir_all(&parent);
+        std::fs::create_dir_all(&home).unwrap();
         set_mode(&home, 0o755);
         let store = crate::Store::open(&home).await.unwrap();
         let (run, dir) = store.begin(model::KindName::new("recording"), "a", serde_json::Value::Null, 0).await.unwrap();
@@ -121,7 +124,7 @@ mod tests {
         drop(crate::Store::open(&home).await.unwrap());
         assert_private();
         assert_eq!(store.find("last").await.unwrap().id, run.id);
-        std::fs::remove_dir_all(home).unwrap();
+        std::fs::remove_dir_all(parent).unwrap();
     }
 
     #[tokio::test]
@@ -133,7 +136,11 @@ mod tests {
         set_mode(&home, 0o755);
         set_mode(&home.join("notes"), 0o644);
         drop(crate::Store::open(&home).await.unwrap());
+        std::fs::write(home.join("store.db.before-v9"), "x").unwrap();
+        set_mode(&home.join("store.db.before-v9"), 0o644);
+        drop(crate::Store::open(&home).await.unwrap());
         assert_eq!((mode(&home), mode(&home.join("notes"))), (0o755, 0o644));
+        assert_eq!(mode(&home.join("store.db.before-v9")), 0o600);
         assert_eq!((mode(&home.join("runs")), mode(&home.join("store.db"))), (0o700, 0o600));
         std::fs::remove_dir_all(home).unwrap();
     }

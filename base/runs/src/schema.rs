@@ -49,6 +49,8 @@ async fn migrate_by(statements: &[&'static str], pool: &SqlitePool, file: &Path)
     };
     if found > 0 {
         let _ = std::fs::remove_file(&partial);
+        // SQLite accepts an empty file and keeps its rights
+        crate::private::options().write(true).create_new(true).open(&partial).map_err(|e| not_copied(e.to_string()))?;
         let path = partial.to_str().ok_or_else(|| not_copied("its path is not UTF-8".to_owned()))?;
         sqlx::query("VACUUM INTO $1").bind(path).execute(pool).await.map_err(|e| not_copied(e.to_string()))?;
     }

@@ -21,7 +21,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 /// Held until the value is dropped or the process ends.
 pub struct HostLock {
-    /// None if processes that are no agents hold all names.
+    /// None if processes that are not agents hold all names.
     _socket: Option<UnixListener>,
 }
 
@@ -71,30 +71,38 @@ impl HostLock {
                 // nobody holds a later name, or a process holds this one without listening
                 None if taken.is_some() || is_privileged => {}
                 Some(holder) if is_privileged && !holder.is_agent() => {
-                    tracing::warn!(pid = holder.pid, uid = holder.uid, "a process that is no agent holds lock {n}");
+                    tracing::warn!(pid = holder.pid, uid = holder.uid, "a process that is not an agent holds lock {n}");
                 }
                 holder => return Err(already_running(holder)),
             }
         }
         if taken.is_none() {
-            tracing::warn!("processes that are no agents hold all locks; another agent would not be noticed");
+            tracing::warn!("processes that are not agents hold all locks; another agent would not be noticed");
         }
         Ok(HostLock { _socket: taken })
     }
 }
 
 impl Holder {
-    /// Whether it could be an agent that this one must not double.
+    /// Whether it could be an agent beside which this one must not run.
     fn is_agent(self) -> bool {
         self.uid == 0 || self.uid == geteuid().as_raw() || self.has_privileges()
     }
 
+    /// In the user namespace of this process: any user has all capabilities in one of its own.
     fn has_privileges(self) -> bool {
-        let Ok(status) = ProcDir::open(self.pid).and_then(|process| process.read("status")) else { return false };
+        let Ok(process) = ProcDir::open(self.pid) else { return false };
+        let own = ProcDir::open(std::process::id()).and_then(|own| own.link("ns/user"));
+        if !matches!((process.link("ns/user"), own), (Ok(theirs), Ok(own)) if theirs == own) {
+            return false;
+        }
+        let Ok(status) = process.read("status") else { return false };
         let text = String::from_utf8_lossy(&status).into_owned();
-        let effective =
-            text.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
-        effective.is_some_and(|bits| bits & PRIVILEGES.bits() != 0)
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        // the process may have become another user's since it took the name
+        let effective_uid = field("Uid:").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
+        let capabilities = field("CapEff:").and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+        effective_uid == Some(self.uid) && capabilities.is_some_and(|bits| bits & PRIVILEGES.bits() != 0)
     }
 }
 
@@ -131,11 +139,11 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
 
     /// A process that one test starts holds the sockets of the other until it executes its program.
-    static ALONE: Mutex<()> = Mutex::new(());
+    static SERIAL: Mutex<()> = Mutex::new(());
 
     #[test]
     fn a_second_agent_is_rejected_with_the_pid_of_the_first() {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("faultloom-lock-test-{}", std::process::id());
         let first = HostLock::take(&name).unwrap();
         let refused = HostLock::take(&name).err().unwrap();
@@ -148,7 +156,7 @@ mod tests {
     /// Any local user could keep the agent of root from running.
     #[test]
     fn an_unprivileged_holder_does_not_block_a_privileged_agent() {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
         const HOLD: &str = "
 import socket, sys
 s = socket.socket(socket.AF_UNIX); s.bind('\\0' + sys.argv[1]); s.listen(1); print('held', flush=True); input()";
@@ -176,5 +184,34 @@ s = socket.socket(socket.AF_UNIX); s.bind('\\0' + sys.argv[1]); s.listen(1); pri
         assert!(refused.to_string().contains("already running"), "the first name is free now: {refused}");
         drop(first);
         drop(HostLock::take(&name).unwrap());
+    }
+
+    /// In a user namespace of its own, any user has every capability.
+    #[test]
+    fn capabilities_in_another_user_namespace_do_not_count() {
+        let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "cat"]);
+        let mut other = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
+            Ok(other) => other,
+            Err(e) => {
+                let _ = writeln!(std::io::stdout(), "skipped: unshare: {e}");
+                return;
+            }
+        };
+        // its answer shows that it has entered the namespace
+        let mut line = String::new();
+        let answered = other.stdin.as_ref().is_some_and(|mut stdin| stdin.write_all(b"ready\n").is_ok())
+            && BufReader::new(other.stdout.take().unwrap()).read_line(&mut line).is_ok();
+        let holder = Holder { pid: other.id(), uid: geteuid().as_raw() };
+        let counts = holder.has_privileges();
+        drop(other.stdin.take());
+        let entered = other.wait().unwrap().success();
+        if !answered || line != "ready\n" || !entered {
+            let _ = writeln!(std::io::stdout(), "skipped: no user namespace can be created here");
+            return;
+        }
+        assert!(!counts);
+        assert_eq!(Holder { pid: std::process::id(), ..holder }.has_privileges(), geteuid().is_root());
     }
 }

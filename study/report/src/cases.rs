@@ -5,6 +5,7 @@
 //! neighbors differ in one fault, and cases that fail for one reason form blocks. Other spaces are a plain list.
 
 use crate::escape::shorten;
+use crate::redact;
 use model::Verdict;
 use model::sweep::{Case, Space};
 use std::collections::{HashMap, HashSet};
@@ -182,7 +183,9 @@ impl<'a> Cases<'a> {
             );
             digits(
                 &mut r,
-                reasons.index(cell.and_then(|c| c.reason.as_deref()).map_or(String::new(), |r| shorten(r, 120))),
+                reasons.index(
+                    cell.and_then(|c| c.reason.as_deref()).map_or(String::new(), |r| shorten(&redact::reason(r), 120)),
+                ),
                 2,
             );
             digits(&mut p, patterns.index(cell.map_or(u64::MAX, |c| c.fingerprint)), 3);

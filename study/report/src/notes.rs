@@ -2,6 +2,7 @@
 //! nothing.
 
 use crate::escape::{put, shorten, text};
+use crate::redact;
 use crate::words::{count, counted};
 use model::sweep::{Case, Sweep};
 use model::trace::Trace;
@@ -50,11 +51,11 @@ pub(crate) fn of_sweep(run: &Run, sweep: &Sweep, cases: &[Case]) -> Vec<Note> {
     let sum = |of: fn(&model::sweep::Space) -> u64| sweep.spaces.iter().map(of).sum::<u64>();
     let unknown = sum(|s| s.unknown);
     if unknown > 0 {
-        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
         for case in cases.iter().filter(|c| c.verdict == Verdict::Unknown) {
-            *reasons.entry(case.reason.as_deref().unwrap_or("no reason given")).or_default() += 1;
+            *reasons.entry(redact::reason(case.reason.as_deref().unwrap_or("no reason given"))).or_default() += 1;
         }
-        let mut reasons: Vec<(&str, u64)> = reasons.into_iter().collect();
+        let mut reasons: Vec<(String, u64)> = reasons.into_iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
         let words: Vec<String> = reasons
             .iter()

@@ -1,7 +1,7 @@
 //! What a page may show of a request. Pages are shared, so everything that may be a secret is left out unless it is
 //! listed here: values of headers, bodies, values in the query of a URL, and parts of its path that look random.
 
-/// Headers whose values say how a request is sent, not by whom.
+/// Headers whose values do not identify the sender.
 const SHOWN_HEADERS: [&str; 8] = [
     "accept",
     "accept-encoding",
@@ -13,7 +13,7 @@ const SHOWN_HEADERS: [&str; 8] = [
     "user-agent",
 ];
 
-/// Longer values of parameters, and parts of paths with digits, may be tokens.
+/// Longer parts of paths may be tokens if they contain digits.
 const SHORT: usize = 12;
 
 /// Shown instead of a secret.
@@ -47,6 +47,27 @@ pub(crate) fn request(text: &str) -> String {
         .map(|word| if word.contains("://") { url(word) } else { word.to_owned() })
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// The reason of a verdict without values of the reply and of the expectation: `/user is "anna", not "bob"` becomes
+/// `/user has another value`.
+pub fn reason(text: &str) -> String {
+    if text.starts_with("the body does not match /") {
+        return "the body does not match its pattern".to_owned();
+    }
+    match text.split_once(" is ") {
+        Some((path, values)) if path.starts_with('/') && values.contains(", not ") => {
+            let what = if values.starts_with("missing, not ") { "is missing" } else { "has another value" };
+            format!("{path} {what}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The conditions of a correct reply, without patterns and values of bodies: those are not shown from the first one on.
+pub(crate) fn oracle(text: &str) -> String {
+    let first_of_body = [text.find("body matches /"), text.find(", /").map(|at| at + 2)].into_iter().flatten().min();
+    first_of_body.map_or(text.to_owned(), |at| format!("{}conditions on the body {LEFT_OUT}", &text[..at]))
 }
 
 /// `Name: value`.
@@ -151,5 +172,19 @@ mod tests {
             request("POST grpc://a:hunter@x:1/shop.v1.CartService/Get"),
             "POST grpc://…@x:1/shop.v1.CartService/Get"
         );
+    }
+
+    #[test]
+    fn values_of_replies_and_expectations_are_left_out() {
+        assert_eq!(reason(r#"/user is "anna", not "bob""#), "/user has another value");
+        assert_eq!(reason(r#"/user is missing, not "bob""#), "/user is missing");
+        assert_eq!(reason("the body does not match /hunter/"), "the body does not match its pattern");
+        for harmless in ["status 500", "took 90 ms, more than 50", "no reply: the connection ended"] {
+            assert_eq!(reason(harmless), harmless);
+        }
+        let shown = "status below 500, conditions on the body …";
+        assert_eq!(oracle("status below 500, body matches /hunter/, /user = \"anna\", at most 5 ms"), shown);
+        assert_eq!(oracle("status below 500, /user = \"anna\""), shown);
+        assert_eq!(oracle("status below 500, at most 5 ms"), "status below 500, at most 5 ms");
     }
 }

@@ -109,7 +109,7 @@ fn lead(report: &SweepReport, total: u64, warnings: u64) -> String {
         "{} of {} with injected faults failed <span class=oracle>expected: {}</span></p>",
         count(failures),
         counted(total, "request"),
-        text(&sweep.oracle)
+        text(&redact::oracle(&sweep.oracle))
     );
     if !sweep.bugs.is_empty() {
         out.push_str("<ol class=found>");

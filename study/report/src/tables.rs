@@ -3,6 +3,7 @@
 
 use crate::cases::Cases;
 use crate::escape::{put, text};
+use crate::redact;
 use crate::words::{self, count, counted};
 use model::Verdict;
 use model::sweep::{Case, Space};
@@ -102,7 +103,7 @@ pub(crate) fn twin(cases: &Cases, protocol: Protocol) -> String {
             text(&labels(cases.space, &case.fired)),
             words::entry_status(protocol, case.status),
             words::duration(case.latency_us),
-            text(case.reason.as_deref().unwrap_or("–"))
+            text(&case.reason.as_deref().map_or("–".to_owned(), redact::reason))
         );
     }
     out.push_str("</tbody></table></div></details>");

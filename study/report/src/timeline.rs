@@ -43,8 +43,8 @@ pub(crate) fn single(trace: &Trace, services: &Services, limit: usize) -> String
 
 /// The rows of a good request merged with those of another.
 pub(crate) fn difference(good: &Trace, now: &Trace, services: &Services, limit: usize) -> String {
-    let ((good, too_deep), (now, _)) = (good.cut_below(LEVELS_MAX), now.cut_below(LEVELS_MAX));
-    draw(&align::two(&good, &now), services, limit, true, too_deep)
+    let ((good, good_too_deep), (now, now_too_deep)) = (good.cut_below(LEVELS_MAX), now.cut_below(LEVELS_MAX));
+    draw(&align::two(&good, &now), services, limit, true, good_too_deep.max(now_too_deep))
 }
 
 /// `too_deep`: calls that are not below `root` because they are nested too deep.

@@ -1,6 +1,6 @@
 //! The cases of `spec/replies`: replies that end badly, as scripts of bytes and pauses.
 
-use super::script;
+use super::{grpc, script};
 use crate::shell::root;
 use serde::Deserialize;
 
@@ -33,5 +33,11 @@ impl Case {
 pub fn read(protocol: &str) -> Result<Vec<Case>, String> {
     let path = root().join("spec/replies").join(format!("{protocol}.json"));
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
+    let cases: Vec<Case> = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    // a step that the server cannot send would close the connection for both calls alike
+    for (case, step) in cases.iter().flat_map(|case| case.reply.iter().map(move |step| (case, step))) {
+        let checked = if protocol == "grpc" { grpc::check(step) } else { script::step(step, 1).map(drop) };
+        checked.map_err(|e| format!("{}: {}: {e}", path.display(), case.name))?;
+    }
+    Ok(cases)
 }

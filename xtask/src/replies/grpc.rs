@@ -32,8 +32,8 @@ const PREFACE_BYTES: usize = 24;
 struct Connection {
     stream: Mutex<Writer>,
     /// Whether the client has reset the stream or closed the connection.
-    gone: Mutex<bool>,
-    left: Condvar,
+    is_disconnected: Mutex<bool>,
+    disconnected: Condvar,
 }
 
 struct Writer {
@@ -54,13 +54,13 @@ impl Connection {
         if writer.is_cut { Ok(()) } else { writer.stream.write_all(&frame(kind, ACK, 0, payload)) }
     }
 
-    fn leave(&self) {
+    fn disconnect(&self) {
         *self.lock() = true;
-        self.left.notify_all();
+        self.disconnected.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, bool> {
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+        self.is_disconnected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -69,15 +69,16 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Serves one connection until the client leaves it.
+/// Serves one connection until the client closes it.
 pub fn answer(shared: &Arc<Shared>, mut stream: TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.read_exact(&mut [0; PREFACE_BYTES])?;
     let writer = Mutex::new(Writer { stream: stream.try_clone()?, is_cut: false });
-    let connection = Arc::new(Connection { stream: writer, gone: Mutex::new(false), left: Condvar::new() });
+    let connection =
+        Arc::new(Connection { stream: writer, is_disconnected: Mutex::new(false), disconnected: Condvar::new() });
     connection.send(&frame(SETTINGS, 0, 0, &[]), false)?;
     let result = read_frames(shared, &mut stream, &connection);
-    connection.leave();
+    connection.disconnect();
     result
 }
 
@@ -93,7 +94,7 @@ fn read_frames(shared: &Arc<Shared>, stream: &mut TcpStream, connection: &Arc<Co
         match kind {
             SETTINGS if flags & ACK == 0 => connection.acknowledge(SETTINGS, &[])?,
             PING if flags & ACK == 0 => connection.acknowledge(PING, &payload)?,
-            RST_STREAM => connection.leave(),
+            RST_STREAM => connection.disconnect(),
             HEADERS => {
                 let skipped = usize::from(flags & PADDED != 0) + if flags & PRIORITY != 0 { 5 } else { 0 };
                 let received = hpack::request(payload.get(skipped..).unwrap_or_default());
@@ -109,6 +110,17 @@ fn read_frames(shared: &Arc<Shared>, stream: &mut TcpStream, connection: &Arc<Co
     }
 }
 
+/// Fails if a text is not a step.
+pub fn check(text: &str) -> Result<(), String> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_step = match words[..] {
+        ["pause", ms] => ms.parse::<u64>().is_ok(),
+        ["stall"] => true,
+        _ => step(&words, 1, None).is_some(),
+    };
+    if is_step { Ok(()) } else { Err(format!("'{text}' is not a step")) }
+}
+
 /// Sends the reply of a request's case.
 fn run(shared: &Shared, connection: &Connection, id: u32, request: &hpack::Request) -> std::io::Result<()> {
     let history = shared.count_grpc(request.envelope.as_deref()).map(script::history);
@@ -120,9 +132,8 @@ fn run(shared: &Shared, connection: &Connection, id: u32, request: &hpack::Reque
         if words[0] == "pause" {
             std::thread::sleep(Duration::from_millis(number));
         } else if words[0] == "stall" {
-            let gone = connection.lock();
-            let left = connection.left.wait_timeout_while(gone, STALL, |gone| !*gone);
-            drop(left.map_err(|_| Error::other("poisoned"))?);
+            let waited = connection.disconnected.wait_timeout_while(connection.lock(), STALL, |is| !*is);
+            drop(waited.map_err(|_| Error::other("poisoned"))?);
         } else {
             let sent = step(&words, id, carried.as_deref());
             let sent = sent.ok_or_else(|| Error::other(format!("'{text}' is not a step")))?;

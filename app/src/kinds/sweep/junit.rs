@@ -39,8 +39,13 @@ pub fn write(path: &Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> 
         };
         if space.cases <= EACH_MAX {
             for case in cases.iter().filter(|c| c.space == index) {
-                let mut test =
-                    TestCase::new(label(&case.sites), status(case.verdict, case.reason.as_deref().unwrap_or_default()));
+                let mut test = TestCase::new(
+                    label(&case.sites),
+                    status(
+                        case.verdict,
+                        &case.reason.as_deref().map_or_else(String::new, report::reason_without_values),
+                    ),
+                );
                 test.set_time(Duration::from_micros(case.latency_us));
                 suite.add_test_case(test);
             }

@@ -198,19 +198,18 @@ impl Reader {
         if !self.can_compare {
             return Ok(());
         }
+        // After a failure, sockets that were not visited would look like compared ones to the next comparison. So it
+        // is the last one, and its failure is reported once.
+        self.can_compare = false;
         self.control.epoch = self.control.epoch.wrapping_add(2);
         self.drain()?;
         let lost_before = self.lost()?;
         self.flow_table.begin_comparison();
-        if let Err(failure) = self.programs.compare_sockets() {
-            // sockets that were not visited would look like compared ones to a later comparison
-            tracing::warn!(%failure, "ends that no event reports are not found anymore");
-            self.can_compare = false;
-        }
+        let compared = self.programs.compare_sockets();
         self.drain()?;
-        if !self.can_compare {
-            return Ok(());
-        }
+        compared
+            .map_err(|failure| failure.next("ends that no event reports are not found until the agent restarts"))?;
+        self.can_compare = true;
         // a connection that could not be counted for lack of room looks like one that is gone
         if self.lost()? == lost_before {
             self.closed_unseen += self.flow_table.end_comparison();
@@ -300,8 +299,8 @@ mod tests {
     /// Adds the counts of both ends of a port.
     fn collect(collector: &mut EbpfCollector, port: u16, ends: &mut [Counts; 2]) -> Losses {
         let collected = collector.collect().expect("the tables can be read");
-        let is_there = |at: &ListenAddress| matches!(at, ListenAddress::Inet { port: p, .. } if *p == port);
-        for flow in collected.flows.iter().filter(|it| is_there(&it.link.passive)) {
+        let is_at_port = |at: &ListenAddress| matches!(at, ListenAddress::Inet { port: p, .. } if *p == port);
+        for flow in collected.flows.iter().filter(|it| is_at_port(&it.link.passive)) {
             ends[usize::from(flow.side == Side::Passive)].add(&flow.counts);
         }
         collected.losses

@@ -91,7 +91,7 @@ impl Programs {
         kernel::visit_entries(program.as_fd(), self.map("sockets")?).map(drop).map_err(refused)
     }
 
-    /// Detaches the hooks, so that nothing is seen anymore.
+    /// Detaches the hooks, so that no event is reported.
     #[cfg(test)]
     pub fn detach_hooks(&mut self) {
         self._attached.clear();

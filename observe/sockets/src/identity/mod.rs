@@ -9,6 +9,7 @@ mod cgroup_index;
 pub mod cgroup_path;
 mod container;
 mod host;
+mod open_flows;
 pub mod program;
 mod proxy;
 mod services;
@@ -16,10 +17,11 @@ mod services;
 use crate::conntrack::{Lookup, Translations};
 use crate::{CollectedSockets, ObservedListener, Owner, SocketObservation};
 use flows::{
-    Attribution, Counts, Flow, FlowKey, Host, Link, ListenAddress, Listener, Observation, Process, ProcessId, Protocol,
-    Service, ServiceKey, Side, Source,
+    Counts, Flow, FlowKey, Host, Link, ListenAddress, Listener, Observation, Process, ProcessId, Protocol, Service,
+    ServiceKey, Side, Source,
 };
 use model::Failure;
+use open_flows::{Ends, OpenFlows};
 use process::ProcDir;
 use proxy::Proxy;
 use services::{ProcessInfo, Services};
@@ -38,35 +40,7 @@ pub struct Identifier {
     services: Services,
     translations: Translations,
     reported_listeners: Option<HashSet<Listener>>,
-    /// The flow under which open connections were reported last.
-    open_flows: HashMap<Ends, FlowKey>,
-}
-
-/// What identifies one end of equal connections in consecutive collections. The service does not: a process changes it
-/// by executing another program.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Ends {
-    side: Side,
-    netns: u64,
-    /// With the cgroup if the process is unknown.
-    owner: Option<(ProcessId, Option<u64>)>,
-    link: Link,
-    attribution: Attribution,
-    any_worker: bool,
-}
-
-impl Ends {
-    fn of(observed: &SocketObservation) -> Ends {
-        let owner = observed.owner.as_deref();
-        Ends {
-            side: observed.side,
-            netns: observed.netns,
-            owner: owner.map(|owner| (owner.process, owner.cgroup.filter(|_| owner.process.pid == 0))),
-            link: observed.link.clone(),
-            attribution: observed.attribution,
-            any_worker: observed.any_worker,
-        }
-    }
+    open_flows: OpenFlows,
 }
 
 /// The window under construction.
@@ -89,7 +63,7 @@ impl Identifier {
             host_read: Instant::now(),
             translations: Translations::default(),
             reported_listeners: None,
-            open_flows: HashMap::new(),
+            open_flows: OpenFlows::default(),
         })
     }
 
@@ -179,13 +153,9 @@ impl Identifier {
         let mut flows: HashMap<FlowKey, Counts> = HashMap::new();
         for (of, (key, counts)) in ends {
             let key = FlowKey { translated: self.translated(&key, &window.proxies), ..key };
-            let before = match counts.open {
-                0 => self.open_flows.remove(&of),
-                _ => self.open_flows.insert(of, key.clone()),
-            };
             // The process ended, or executes another program now. Without a report, the flow under which its
             // connections were reported would stay open forever.
-            if let Some(before) = before.filter(|before| *before != key) {
+            if let Some(before) = self.open_flows.replace(&of, &key, counts.open > 0) {
                 flows.entry(before).or_default();
             }
             flows.entry(key).or_default().add_concurrent(&counts);

@@ -376,6 +376,19 @@ mod tests {
         assert_eq!(all_again[0].counts, Counts { open: 10, ..Counts::default() });
     }
 
+    /// As for a network namespace that has ended.
+    #[test]
+    fn after_two_polls_without_sockets_all_connections_are_closed() {
+        let mut connections = Connections::new(false);
+        poll(&mut connections, 0..5, exact(1));
+        connections.begin();
+        connections.begin();
+        let mut reported = Vec::new();
+        connections.end(1, &mut reported);
+        let closed: Vec<Counts> = reported.into_iter().map(|it| it.counts).collect();
+        assert_eq!(closed, [Counts { closed: 5, ..Counts::default() }]);
+    }
+
     #[test]
     fn a_connection_moves_to_the_owner_found_later() {
         let mut connections = Connections::new(true);

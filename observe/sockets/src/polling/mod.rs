@@ -30,6 +30,8 @@ pub struct Poller {
     source: Source,
     own: u64,
     pollers: BTreeMap<u64, NamespacePoller>,
+    /// Of namespaces that ended since the last collection.
+    ended: Vec<NamespacePoller>,
     owners: Owners,
     search: OwnerSearch,
     namespaces: Schedule,
@@ -54,6 +56,7 @@ impl Poller {
             own,
             // start without state, so that the first poll treats existing connections as existing
             pollers: BTreeMap::new(),
+            ended: Vec::new(),
             owners: Owners::default(),
             search: OwnerSearch::default(),
             namespaces: Schedule::default(),
@@ -68,7 +71,8 @@ impl Poller {
         let started = Instant::now();
         let existed_before = self.namespaces.done.is_none();
         let all = namespaces::all();
-        self.pollers.retain(|id, _| all.contains_key(id));
+        let ended: Vec<u64> = self.pollers.keys().filter(|id| !all.contains_key(id)).copied().collect();
+        self.ended.extend(ended.iter().filter_map(|id| self.pollers.remove(id)));
         for (id, path) in all {
             if let std::collections::btree_map::Entry::Vacant(vacant) = self.pollers.entry(id)
                 && let Ok(poller) = NamespacePoller::enter(id, &path, existed_before)
@@ -101,6 +105,7 @@ impl Collector for Poller {
         }
         let unix = self.classify_unix(&read);
         let mut collected = CollectedSockets::default();
+        self.ended.drain(..).for_each(|poller| poller.close(&mut collected));
         let result = self.owners.find(&mut self.search);
         collected.losses.unreadable = result.unreadable;
         for (id, new_connections) in read.iter().zip(unix) {

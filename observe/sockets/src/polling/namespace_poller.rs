@@ -234,6 +234,14 @@ impl NamespacePoller {
         self.listeners.report(self.netns, &mut collected.listeners);
     }
 
+    /// The namespace has ended: reports all its connections as closed.
+    pub fn close(mut self, collected: &mut CollectedSockets) {
+        // connections missing from two polls are closed
+        self.connections.begin();
+        self.connections.begin();
+        self.connections.end(self.netns, &mut collected.flows);
+    }
+
     /// The side of this end, and its listener if it is the passive side.
     fn side(&self, unclassified: &UnclassifiedConnection) -> (Side, Option<u64>) {
         let listener = |(ip, port)| self.listeners.at(unclassified.protocol, ip, port);

@@ -129,6 +129,8 @@ fn run(load: &ShortLoad, mode: Mode, size: &Size) -> Result<Counted, String> {
 fn by_agent(text: &str, port: u16) -> Result<Counted, String> {
     let netns = arena::netns()?;
     let mut counted = Counted::default();
+    // per side: an end that is counted twice must not hide one that is missing
+    let mut unclosed_ends = [0.0_f64; 2];
     let mut losses = [0; 4];
     for line in text.lines() {
         let window: Value = serde_json::from_str(line).map_err(|e| format!("a window: {e}"))?;
@@ -142,12 +144,14 @@ fn by_agent(text: &str, port: u16) -> Result<Counted, String> {
             let opened = flow["counts"]["opened"].as_f64().unwrap_or(0.0);
             *(if flow["side"] == "active" { &mut counted.active } else { &mut counted.passive }) += opened;
             let ended = ["closed", "failed"].map(|key| flow["counts"][key].as_f64().unwrap_or(0.0));
-            counted.unclosed += opened - ended.iter().sum::<f64>();
+            let unclosed = opened - ended.iter().sum::<f64>();
+            *(if flow["side"] == "active" { &mut unclosed_ends[0] } else { &mut unclosed_ends[1] }) += unclosed;
             if flow["attribution"] == "exact" {
                 counted.exact += opened;
             }
         }
     }
+    counted.unclosed = unclosed_ends.iter().map(|ends| ends.abs()).sum();
     counted.losses =
         json!({"table_full": losses[0], "recursion": losses[1], "windows": losses[2], "closed_unseen": losses[3]});
     Ok(counted)
