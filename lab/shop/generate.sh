@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the committed Go and Python code for proto/shop.proto again:
+# Regenerates the committed Go and Python code for proto/shop.proto:
 #   go/gen/            python/shop/gen/
 # `make test` does so and refuses a difference.
 set -eu

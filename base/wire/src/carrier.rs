@@ -67,8 +67,8 @@ pub fn split_tail(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     (&bytes[..at], Some(&bytes[at..bytes.len() - 8]))
 }
 
-/// The value that counts of a header of ours, from the values of its lines in their order. Lines of the same name are
-/// one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member counts.
+/// The value of one of our headers that may occur more than once: the last member of its last line. Lines of the same
+/// name are one list, which servers and proxies may join with commas (RFC 9110 §5.3).
 pub fn last_value<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let last = lines.into_iter().last()?;
     let member = last.rsplit_once(',').map_or(last, |(_, member)| member);

@@ -1,6 +1,7 @@
 //! Why a segment of a history cannot be read, and where in it.
 
 use crate::WireError;
+use crate::history::HEAD_BYTES;
 
 /// A segment that was left out. Its text names the problem and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +19,11 @@ pub struct Unreadable {
 impl Unreadable {
     /// For a history whose version or size is wrong.
     pub fn head(error: WireError, bytes: usize) -> Unreadable {
-        let problem = if error == WireError::UnsupportedVersion { Problem::Version } else { Problem::Size };
+        let problem = match bytes {
+            _ if error == WireError::UnsupportedVersion => Problem::Version,
+            1..HEAD_BYTES => Problem::EndsEarly,
+            _ => Problem::Size,
+        };
         Unreadable { problem, event: 0, byte: 0, bytes }
     }
 
@@ -48,7 +53,7 @@ pub enum Problem {
     Flags(u8),
     #[error("it has an event of the undefined kind {0}")]
     Kind(u8),
-    #[error("a call fired fault {0}; a plan has at most 64")]
+    #[error("fault index {0} is above 63")]
     Fault(u64),
     #[error("a time exceeds 64 bits")]
     Time,
@@ -62,4 +67,21 @@ pub enum Problem {
     Depth,
     #[error("there are more than 100,000 events")]
     Events,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HEAD_BYTES;
+    use crate::history::{HISTORY_BYTES_MAX, read};
+
+    #[test]
+    fn the_size_of_a_history_without_a_segment_decides_the_message() {
+        let message = |bytes: usize| read(&vec![1; bytes]).unwrap_err().to_string();
+        assert_eq!(message(0), "it is empty, or larger than 4 MiB, at its head, byte 0 of 0");
+        for bytes in 1..HEAD_BYTES {
+            assert_eq!(message(bytes), format!("it ends early, at its head, byte 0 of {bytes}"));
+        }
+        assert!(message(HISTORY_BYTES_MAX + 1).starts_with("it is empty, or larger than 4 MiB"));
+        assert!(read(&[2, 0]).unwrap_err().to_string().starts_with("its version is not supported"));
+    }
 }

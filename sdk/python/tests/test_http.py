@@ -292,6 +292,76 @@ def test_a_body_that_breaks_off_is_returned_before_the_error(peers):
     assert ends(started.history.segment) == [("replied", 200, True, None)]
 
 
+@pytest.fixture
+def cut_url():
+    """A server whose replies announce a tail and end before their declared length."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("x-faultloom-reply", "tail")
+            self.send_header("Content-Length", "20")
+            self.end_headers()
+            self.wfile.write(b"ab\ncdefgh")
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+READS = {
+    "read": [lambda reply: reply.read()] * 3,
+    "read, then the rest": [lambda reply: reply.read(4)] + [lambda reply: reply.read()] * 2,
+    "read in parts": [lambda reply: reply.read(4)] * 5 + [lambda reply: reply.read()],
+    "read1": [lambda reply: reply.read1(4)] * 5 + [lambda reply: reply.read()],
+    "readinto": [lambda reply: reply.readinto(bytearray(4))] * 5 + [lambda reply: reply.read()],
+    "readline": [lambda reply: reply.readline()] * 4 + [lambda reply: reply.read()],
+}
+
+
+@pytest.mark.parametrize("reads", READS.values(), ids=READS)
+def test_a_body_that_ends_early_is_read_like_without_tracing(cut_url, reads):
+    def results():
+        out = []
+        with urllib.request.urlopen(cut_url, timeout=5) as reply:
+            for read in reads:
+                try:
+                    out.append(read(reply))
+                except http.client.IncompleteRead as error:
+                    out.append((error.partial, error.expected))
+        return out
+
+    untraced = results()
+    with faultloom.starting(SIGNER) as started:
+        assert results() == untraced
+    assert ends(started.history.segment) == [("replied", 200, True, None)]
+
+
+class DerivedConnection(urllib3.connection.HTTPConnection):
+    """Libraries such as botocore have connections of their own."""
+
+
+class DerivedPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = DerivedConnection
+
+
+def test_a_connection_derived_from_urllib3s_raises_urllib3s_exceptions(cut_url):
+    pool = DerivedPool("127.0.0.1", int(cut_url.strip("/").rpartition(":")[2]), retries=False, timeout=5)
+    with faultloom.starting(SIGNER) as started:
+        reply = pool.request("GET", "/", preload_content=False)
+        with pytest.raises(urllib3.exceptions.ProtocolError):
+            list(reply.stream(4))
+    assert ends(started.history.segment) == [("replied", 200, True, None)]
+    with faultloom.starting(SIGNER, [Fault("unavailable", Selector())]) as started:
+        with pytest.raises(urllib3.exceptions.NewConnectionError):
+            pool.request("GET", "/")
+    assert ends(started.history.segment) == [("failed", 14, False, None)]
+
+
 def test_a_callee_without_the_sdk_is_a_gap(peers):
     stock = peers("flask_app", sdk=False)
     with faultloom.starting(SIGNER) as started:

@@ -8,9 +8,11 @@ import pytest
 from conftest import SIGNER, ends, faults_fired, trust_text
 
 from faultloom import After, Fault, Selector, decode_history
+from faultloom.scope.process import service_name
 from faultloom.scope.scope import UNWRITTEN_CALLS_MAX, Scope
 from faultloom.trust.receiver import Receiver
 from faultloom.trust.settings import TrustSettings
+from faultloom.wire.carriers import cut_tail, encode_tail
 from faultloom.wire.envelope import encode_accepts
 from faultloom.wire.pieces import PieceJoiner
 
@@ -30,6 +32,19 @@ def test_a_finished_scope_sends_and_records_nothing():
     scope.record_reply(send.number, 0)
     assert scope.finish(0) is None
     assert ends(decode_history(history).segment) == [("open", None, False, None)]
+
+
+@pytest.mark.parametrize(
+    "name, replaced",
+    [("front", "front"), ("a\x01b\x1f c\x7f\n", "a?b? c??"), ("é\x80", "é\x80"), ("\n" * 63 + "é", "?" * 63), ("\x7f" * 65, "?" * 64)],
+)
+@pytest.mark.parametrize("source", ["variable", "program"])
+def test_the_service_name_has_no_control_characters(monkeypatch, source, name, replaced):
+    monkeypatch.setenv("FAULTLOOM_SERVICE", name if source == "variable" else "")
+    monkeypatch.setattr("sys.argv", [f"/bin/{name}.py"])
+    assert service_name() == replaced
+    history = Scope(service_name(), scope_for().envelope).finish(200)
+    assert cut_tail(encode_tail(history)) == (b"", history)
 
 
 def test_a_call_ends_once():

@@ -51,6 +51,13 @@ impl Attacker {
         alone(protocol, envelope)
     }
 
+    /// A request with an envelope that must be accepted. Its plan makes every call fail.
+    pub fn failing(&mut self, protocol: Protocol) -> Request {
+        let signed = self.signed(Some(vec![Fault::new(FaultKind::Unavailable, selector(""))]));
+        let envelope = self.sealed(&signed, Purpose::Fault);
+        alone(protocol, envelope)
+    }
+
     /// The next hostile request.
     pub fn next(&mut self, protocol: Protocol) -> Hostile {
         if protocol == Protocol::Http && self.random.below(8) == 0 {

@@ -4,14 +4,15 @@
 //! A hostile envelope is one that the format refuses. A service *obeys* it if the reply carries a history, if the
 //! envelope's plan changes the reply, or if the service sends an envelope of its own to the next stop. A service
 //! *crashes* if it does not reply like to a request without an envelope. Now and then a valid envelope must still be
-//! accepted, so a service that refuses everything is not counted as robust.
+//! accepted, so a service that refuses everything is not counted as robust. Two valid envelopes show first that obeying
+//! would be noticed.
 
 mod envelopes;
 mod peer;
 mod sink;
 
 use envelopes::Attacker;
-use peer::{Peer, Protocol};
+use peer::{Connection, Peer, Protocol};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,6 +103,30 @@ async fn attack(peer: Peer, trust: Arc<Trust>, seed: u64, count: u64, sink: sink
     Ok(counts)
 }
 
+/// Whether an envelope that the service sends to the next stop, and a plan that changes the reply, would be noticed.
+/// `clean` is the reply to a forwarded request without an envelope.
+async fn check_detection(
+    connection: &mut Connection,
+    attacker: &mut Attacker,
+    sink: &sink::Sink,
+    clean: &[u8],
+) -> Result<(), Error> {
+    let protocol = connection.protocol();
+    let token = sink.token();
+    let reply = connection.request(&attacker.valid(protocol), true, &token).await?;
+    let traced = sink.was_traced(&token);
+    if !traced || !reply.history || reply.body != clean {
+        return Err(format!("a plan that matches nothing: {reply:?}, traced at the next stop: {traced}").into());
+    }
+    let token = sink.token();
+    let reply = connection.request(&attacker.failing(protocol), true, &token).await?;
+    let traced = sink.was_traced(&token);
+    if traced || !reply.is_ok || reply.body == clean {
+        return Err(format!("a plan that fails the next call: {reply:?}, traced at the next stop: {traced}").into());
+    }
+    Ok(())
+}
+
 async fn send(peer: Peer, mut attacker: Attacker, count: u64, sink: sink::Sink) -> Result<Counts, Error> {
     let mut counts = Counts::default();
     let mut connection = peer.connect().await?;
@@ -113,6 +138,7 @@ async fn send(peer: Peer, mut attacker: Attacker, count: u64, sink: sink::Sink) 
         }
         clean.push(reply.body);
     }
+    check_detection(&mut connection, &mut attacker, &sink, &clean[1]).await?;
     for number in 0..count {
         if number % VALID == 0 {
             let reply = connection.request(&attacker.valid(peer.protocol), false, "").await;

@@ -11,7 +11,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use wire::carrier::{append_field, split_field};
+use wire::carrier::{append_field, split_field, split_tail};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -83,6 +83,10 @@ impl Peer {
 }
 
 impl Connection {
+    pub fn protocol(&self) -> Protocol {
+        self.peer.protocol
+    }
+
     /// Sends one request. `forwarded`: to the sink, with this token.
     pub async fn request(&mut self, request: &Request, forwarded: bool, token: &str) -> Result<Reply, Error> {
         // a server may close a connection after each reply, as Flask's does
@@ -111,7 +115,9 @@ impl Connection {
                 let reply = sender.send_request(out.body(Full::default())?).await?;
                 let history = reply.headers().keys().any(|name| name.as_str().starts_with("x-faultloom"));
                 let is_ok = reply.status() == 200;
-                Ok(Reply { is_ok, history, body: reply.into_body().collect().await?.to_bytes() })
+                let body = reply.into_body().collect().await?.to_bytes();
+                let (plain, tail) = split_tail(&body);
+                Ok(Reply { is_ok, history: history || tail.is_some(), body: body.slice(..plain.len()) })
             }
             Sender::Grpc(sender) => {
                 let mut message = Vec::new();

@@ -100,13 +100,20 @@ func get(ctx context.Context, client *http.Client, target string, out *observed)
 	return err
 }
 
-func dial(c call) (*grpc.ClientConn, string, error) {
+// withChannel makes the call on a channel of its own.
+func withChannel(c call, f func(ctx context.Context, channel *grpc.ClientConn, method string) error) error {
+	ctx, cancel := c.context()
+	defer cancel()
 	address, path, _ := strings.Cut(c.target, "/")
 	channel, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	return channel, "/" + path, err
+	if err != nil {
+		return err
+	}
+	defer channel.Close()
+	return f(ctx, channel, "/"+path)
 }
 
-// add appends a message, with fields that it should not have.
+// add appends a message with its unknown fields: a history that was not removed is one.
 func (o *observed) add(message proto.Message) error {
 	bytes, err := proto.Marshal(message)
 	o.content = append(append(o.content, bytes...), '|')
@@ -114,49 +121,39 @@ func (o *observed) add(message proto.Message) error {
 }
 
 func byGRPC(c call, out *observed) error {
-	ctx, cancel := c.context()
-	defer cancel()
-	channel, method, err := dial(c)
-	if err != nil {
-		return err
-	}
-	defer channel.Close()
-	reply := &wrapperspb.BytesValue{}
-	if err := channel.Invoke(ctx, method, &wrapperspb.BytesValue{}, reply); err != nil {
-		return err
-	}
-	return out.add(reply)
+	return withChannel(c, func(ctx context.Context, channel *grpc.ClientConn, method string) error {
+		reply := &wrapperspb.BytesValue{}
+		if err := channel.Invoke(ctx, method, &wrapperspb.BytesValue{}, reply); err != nil {
+			return err
+		}
+		return out.add(reply)
+	})
 }
 
 func byStream(c call, out *observed) error {
-	ctx, cancel := c.context()
-	defer cancel()
-	channel, method, err := dial(c)
-	if err != nil {
-		return err
-	}
-	defer channel.Close()
-	stream, err := channel.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
-	if err != nil {
-		return err
-	}
-	if err := stream.SendMsg(&wrapperspb.BytesValue{}); err != nil {
-		return err
-	}
-	if err := stream.CloseSend(); err != nil {
-		return err
-	}
-	for {
-		reply := &wrapperspb.BytesValue{}
-		if err := stream.RecvMsg(reply); err == io.EOF {
-			return nil
-		} else if err != nil {
+	return withChannel(c, func(ctx context.Context, channel *grpc.ClientConn, method string) error {
+		stream, err := channel.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
+		if err != nil {
 			return err
 		}
-		if err := out.add(reply); err != nil {
+		if err := stream.SendMsg(&wrapperspb.BytesValue{}); err != nil {
 			return err
 		}
-	}
+		if err := stream.CloseSend(); err != nil {
+			return err
+		}
+		for {
+			reply := &wrapperspb.BytesValue{}
+			if err := stream.RecvMsg(reply); err == io.EOF {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if err := out.add(reply); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // typeOf returns the types of an error and of those that it wraps, and what programs test for.

@@ -14,7 +14,7 @@ import (
 
 // Process describes a service and how it uses the SDK.
 type Process struct {
-	Service  string            // 1 to 64 bytes
+	Service  string            // 1 to 64 bytes, no control characters
 	Peers    map[string]string // address "host:port" to service name
 	Receiver *trust.Receiver
 	Sampler  entry.Sampler
@@ -31,9 +31,21 @@ var ThisProcess = sync.OnceValue(func() *Process {
 	if p.Service == "" {
 		p.Service = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	}
-	p.Service = wire.TruncateString(strings.ToValidUTF8(p.Service, "?"), wire.MaxServiceBytes)
+	p.Service = serviceName(p.Service)
 	return p
 })
+
+// serviceName returns a name that a segment may have. Control characters are replaced: readers do not take a history
+// with one in the name for a tail.
+func serviceName(name string) string {
+	name = strings.Map(func(c rune) rune {
+		if c < 0x20 || c == 0x7f {
+			return '?'
+		}
+		return c
+	}, strings.ToValidUTF8(name, "?"))
+	return wire.TruncateString(name, wire.MaxServiceBytes)
+}
 
 // ParsePeers reads "host:port=service,…". Entries without both parts are ignored.
 func ParsePeers(text string) map[string]string {

@@ -151,6 +151,26 @@ func TestPeersAreParsed(t *testing.T) {
 	}
 }
 
+func TestServiceNamesHaveNoControlCharacters(t *testing.T) {
+	for name, want := range map[string]string{
+		"front":                             "front",
+		"a\x00b\x1f c\x7f\n":                "a?b? c??",
+		"\xff\tb":                           "??b",
+		"é\u0080":                           "é\u0080", // above ASCII, nothing is excluded
+		strings.Repeat("\n", 63) + "é":      strings.Repeat("?", 63),
+		strings.Repeat("\x7f", 65) + "tail": strings.Repeat("?", 64),
+	} {
+		got := serviceName(name)
+		if got != want {
+			t.Errorf("%q: %q", name, got)
+		}
+		history := wire.AppendString(append([]byte{1}, make([]byte, 9)...), got)
+		if _, cut := wire.CutTail(wire.AppendTail(nil, append(history, 0, 0))); cut == nil {
+			t.Errorf("%q: readers refuse the tail", got)
+		}
+	}
+}
+
 func BenchmarkScope(b *testing.B) {
 	p := process(b)
 	env := &wire.Envelope{Signed: wire.Signed{History: true}, Hop: wire.Hop{Call: 7}, SignedPrefix: strings.Repeat("x", 70)}

@@ -101,9 +101,8 @@ func canBeginTail(b []byte) bool {
 	return !r.failed && strings.IndexFunc(service, func(c rune) bool { return c < 0x20 || c == 0x7f }) < 0
 }
 
-// LastValue returns the value that counts of a header of ours, from the values of its lines in their order; "" without
-// lines. Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last
-// member counts.
+// LastValue returns the value of one of our headers that may occur more than once: the last member of its last line; ""
+// without lines. Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3).
 func LastValue(lines []string) string {
 	if len(lines) == 0 {
 		return ""

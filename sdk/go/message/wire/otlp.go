@@ -12,6 +12,8 @@ import (
 // names.
 type OTLPRequest struct {
 	ResourceSpans []*resourceSpans `json:"resourceSpans"`
+
+	byService map[string]*scopeSpans // those in ResourceSpans
 }
 
 type resourceSpans struct {
@@ -79,13 +81,15 @@ type spanBuilder struct {
 
 // service returns the spans of a service.
 func (b *spanBuilder) service(name string) *scopeSpans {
-	for _, r := range b.request.ResourceSpans {
-		if r.Resource.Attributes[0].Value.String == name {
-			return &r.ScopeSpans[0]
-		}
+	if spans := b.request.byService[name]; spans != nil {
+		return spans
+	}
+	if b.request.byService == nil {
+		b.request.byService = map[string]*scopeSpans{}
 	}
 	r := &resourceSpans{Resource: resource{[]attribute{text("service.name", name)}}, ScopeSpans: []scopeSpans{{Scope: instrumentationScope{"faultloom"}}}}
 	b.request.ResourceSpans = append(b.request.ResourceSpans, r)
+	b.request.byService[name] = &r.ScopeSpans[0]
 	return &r.ScopeSpans[0]
 }
 

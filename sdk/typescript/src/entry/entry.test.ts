@@ -14,7 +14,7 @@ import { Span } from '../wire/otlp';
 import { Exporter } from './exporter';
 import { Sampler } from './sampler';
 import { StatusFile } from './status';
-import { parsePeers } from './this-process';
+import { parsePeers, processFromEnvironment } from './this-process';
 
 interface Document {
   resourceSpans: { scopeSpans: { spans: Span[] }[] }[];
@@ -193,6 +193,25 @@ test('a sampler accepts 1/N and requires an exporter', () => {
     count += sampled.sample() ? 1 : 0;
   }
   assert.ok(count > 800 && count < 1200, `${count}`);
+});
+
+test('control characters in the name of the service are replaced', () => {
+  const script = process.argv[1]!;
+  for (const [name, expected] of [
+    ['front', 'front'],
+    ['a\0b\x1f c\x7f\n', 'a?b? c??'],
+    ['é\x80', 'é\x80'],
+    ['\n'.repeat(63) + 'é', '?'.repeat(63)],
+    ['\x7f'.repeat(65), '?'.repeat(64)],
+  ] as const) {
+    assert.equal(processFromEnvironment({ FAULTLOOM_SERVICE: name }).name, expected);
+    try {
+      process.argv[1] = `/bin/${name}.js`;
+      assert.equal(processFromEnvironment({}).name, expected);
+    } finally {
+      process.argv[1] = script;
+    }
+  }
 });
 
 test('FAULTLOOM_PEERS is parsed', () => {

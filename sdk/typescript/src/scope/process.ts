@@ -15,6 +15,8 @@ import type { HistorySink, Service } from './service';
 /** Lifetime of the envelope of a sampled request. */
 const SAMPLED_REQUEST_S = 60;
 
+const CONTROL = /[\x00-\x1f\x7f]/g;
+
 /** Selects requests without an envelope that are traced from here on. */
 export interface EntrySampler {
   sample(): boolean;
@@ -51,7 +53,8 @@ export class Process implements Service {
   private readonly reportedCodes = new Set<string>();
 
   constructor(name: string, options: ProcessOptions) {
-    this.name = truncateUtf8(name, MAX_SERVICE_BYTES) || 'node';
+    // readers do not take a history with a control character in the name for a tail
+    this.name = truncateUtf8(name.replace(CONTROL, '?'), MAX_SERVICE_BYTES) || 'node';
     this.peers = options.peers ?? new Map();
     this.receiver = options.receiver;
     this.sampler = options.sampler ?? null;

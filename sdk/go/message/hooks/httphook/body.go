@@ -169,8 +169,8 @@ func mayBeTail(b []byte) bool {
 	return true
 }
 
-// prefetch reads the body to its end, unless that takes longer than prefetchTime: the program must not wait for a reply
-// longer than without tracing. It returns whether the body has ended.
+// prefetch reads the body to its end, unless that takes longer than prefetchTime, by which it delays the reply at most.
+// It returns whether the body has ended.
 func (t *tailReader) prefetch() bool {
 	ended := make(chan struct{})
 	go func() {

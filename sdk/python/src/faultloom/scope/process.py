@@ -174,14 +174,17 @@ class Process:
 
 
 def service_name() -> str:
-    """``FAULTLOOM_SERVICE``, else the program's name."""
+    """``FAULTLOOM_SERVICE``, else the program's name.
+
+    Control characters are replaced: readers do not take a history with one in the name for a tail.
+    """
     name = os.environ.get("FAULTLOOM_SERVICE", "")
     if not name:
         name = os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else "")
         if name == "__main__.py":
             name = os.path.basename(os.path.dirname(sys.argv[0]))
         name = name[:-3] if name.endswith(".py") else name
-    return truncate_text(name, SERVICE_BYTES) or "python"
+    return truncate_text(name.translate(_NO_CONTROLS), SERVICE_BYTES) or "python"
 
 
 def parse_peers(text: str) -> Mapping[str, str]:
@@ -190,6 +193,7 @@ def parse_peers(text: str) -> Mapping[str, str]:
     return {address.strip(): name.strip() for address, name in pairs if address.strip() and name.strip()}
 
 
+_NO_CONTROLS = {code: "?" for code in (*range(0x20), 0x7F)}
 _KEYS = frozenset((GRPC_KEY, TRACEPARENT, BAGGAGE, ATTEMPTS_KEY))
 
 

@@ -246,7 +246,8 @@ class Scope:
         return evidence.encode()
 
     def inject_bridge(self, call: OutgoingCall, traceparent: str, baggage: str) -> Tuple[str, str]:
-        """``traceparent`` and ``baggage`` of a call that carries its envelope there, too, from its own ones."""
+        """The ``traceparent`` and ``baggage`` to send with a call; the arguments are the values that the application set.
+        """
         assert call.envelope is not None
         return inject_bridge(traceparent, baggage, encode_header(call.envelope), self.envelope.trace, call.id)
 

@@ -137,10 +137,10 @@ def cut_tail(data: bytes) -> Tuple[bytes, Optional[bytes]]:
 
 
 def last_value(lines: Iterable[str]) -> Optional[str]:
-    """The value that counts of a header of ours, from the values of its lines in their order. None without lines.
+    """The value of one of our headers that may occur more than once: the last member of its last line.
 
-    Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member
-    counts.
+    None without lines. Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110
+    §5.3).
     """
     last: Optional[str] = None
     for last in lines:

@@ -199,8 +199,7 @@ def patch(patch: Patch, module: Any) -> None:
             record_effect(scope, call.number, effect, history)
 
         if found.has_tail:
-            for_urllib3 = type(self).__module__.startswith("urllib3.")
-            response = tailed_response(response, decoder_for(found.coding), ended, for_urllib3)
+            response = tailed_response(response, decoder_for(found.coding), ended, belongs_to_urllib3(self))
             if outcome not in CHANGED_REPLIES:
                 scope.reply_started(call.number, status)
                 return response
@@ -279,9 +278,14 @@ def timeout_of(connection: Any) -> Optional[float]:
     return socket.getdefaulttimeout()
 
 
+def belongs_to_urllib3(connection: Any) -> bool:
+    """Whether urllib3 reads from this connection. Libraries derive classes from urllib3's, as botocore does."""
+    return any(cls.__module__.startswith("urllib3.") for cls in type(connection).__mro__)
+
+
 def refused(connection: Any) -> BaseException:
     """The exception that the library of this connection raises for a refused connection."""
-    if type(connection).__module__.startswith("urllib3."):
+    if belongs_to_urllib3(connection):
         from urllib3.exceptions import NewConnectionError
 
         text = "Failed to establish a new connection: [Errno 111] Connection refused"

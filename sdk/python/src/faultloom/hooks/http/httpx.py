@@ -168,7 +168,7 @@ class Exchange:
         for name in ("content-length", "transfer-encoding", "content-encoding"):
             if name in response.headers:
                 del response.headers[name]
-        
+
         def ended(history: Optional[bytes]) -> None:
             self._record_reply(found.history if history is None else history, status)
 

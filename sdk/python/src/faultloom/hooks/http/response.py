@@ -20,7 +20,10 @@ _classes: Dict[type, type] = {}
 def tailed_response(
     inner: Any, decoder: Optional[Decoder], ended: Callable[[Optional[bytes]], None], for_urllib3: bool
 ) -> Any:
-    """``inner`` without the tail after its body. ``for_urllib3``: broken bodies raise urllib3's exceptions."""
+    """``inner`` without the tail after its body.
+
+    ``for_urllib3``: reading a body that ends early raises urllib3's exception.
+    """
     for name in ("content-length", "transfer-encoding", "content-encoding"):
         del inner.headers[name]
     outer = _wrap(inner, Window(decoder, ended))
@@ -66,7 +69,7 @@ class WindowedReads:
     _faultloom_window: Window
     _faultloom_error: Optional[BaseException]
     _faultloom_for_urllib3: bool
-    #: bytes received, and, once the body has ended, those that its declared length lacks
+    #: bytes received, and, from the end of the body until it was delivered, those that its declared length lacks
     _faultloom_received: int
     _faultloom_missing: int
 
@@ -80,7 +83,7 @@ class WindowedReads:
                     self._faultloom_received += len(data)
                     window.feed(data)
                 elif inner.length:
-                    self._break_off(inner.length)
+                    self._end_early(inner.length)
                 else:
                     window.finish()
             except Exception as error:
@@ -92,7 +95,7 @@ class WindowedReads:
                 window.abandon()
         return window.ready >= count
 
-    def _break_off(self, missing: int) -> None:
+    def _end_early(self, missing: int) -> None:
         """The connection ended before the declared length. ``http.client`` ignores that except in ``read()``."""
         self._faultloom_missing = missing
         if not self._faultloom_for_urllib3:
@@ -115,12 +118,17 @@ class WindowedReads:
         if str(reason).endswith("b''"):
             return ProtocolError("Response ended prematurely")
         invalid = InvalidChunkLength.__new__(InvalidChunkLength)  # its __init__ needs urllib3's own response
-        invalid.partial, invalid.expected, invalid.response, invalid.length = self._faultloom_received, None, self, b""
+        invalid.partial, invalid.expected, invalid.response, invalid.length = self._faultloom_received, None, self, b""  # type: ignore[assignment]
         return invalid
 
-    def _raise(self, decoded_by_urllib3: bool = True) -> None:
-        error, self._faultloom_error = self._faultloom_error, None
-        if isinstance(error, Exception) and self._faultloom_for_urllib3 and decoded_by_urllib3:
+    def _raise(self, as_urllib3: bool = True) -> None:
+        """The end of the body is delivered: raises the error that it ended with, if any. Later reads return nothing.
+
+        ``as_urllib3``: if the body is read in parts, urllib3 decodes chunks itself and raises its own exceptions. To
+        read it at once, it calls ``read()`` of ``http.client``, whose exceptions it gets then.
+        """
+        error, self._faultloom_error, self._faultloom_missing = self._faultloom_error, None, 0
+        if isinstance(error, Exception) and self._faultloom_for_urllib3 and as_urllib3:
             error = self._urllib3_error(error)
         if error is not None:
             raise error
@@ -129,7 +137,7 @@ class WindowedReads:
         window = self._faultloom_window
         if amt is None or amt < 0:
             self._fill(sys.maxsize)
-            error = self._faultloom_error
+            error: Any = self._faultloom_error
             if self._faultloom_missing:
                 from http.client import IncompleteRead
 
@@ -137,7 +145,7 @@ class WindowedReads:
                 raise IncompleteRead(window.take(sys.maxsize), missing)
             if error is not None and isinstance(getattr(error, "partial", None), bytes):
                 error.partial = window.take(sys.maxsize)
-            self._raise(decoded_by_urllib3=False)
+            self._raise(as_urllib3=False)
             return window.take(sys.maxsize)
         self._fill(amt)
         data = window.take(amt)

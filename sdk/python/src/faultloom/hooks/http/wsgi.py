@@ -58,7 +58,8 @@ def serve(
     scope: Optional[Scope] = None
     if ENVIRON_KEY in environ or BAGGAGE_KEY in environ or process.entry.sample_one_in:
         own = environ.get(ENVIRON_KEY)  # servers join the lines of a header
-        request = IncomingRequest(None if own is None else last_value((own,)), environ.get(TRACEPARENT_KEY, ""), environ.get(BAGGAGE_KEY, ""))
+        envelope = None if own is None else last_value((own,))
+        request = IncomingRequest(envelope, environ.get(TRACEPARENT_KEY, ""), environ.get(BAGGAGE_KEY, ""))
         scope = process.open_scope(request)
     environ[SERVED_KEY] = scope is not None
     return app(environ, start_response) if scope is None else Reply(app, environ, start_response, scope, route)

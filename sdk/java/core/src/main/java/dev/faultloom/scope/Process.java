@@ -16,11 +16,14 @@ import dev.faultloom.wire.Text;
 import dev.faultloom.wire.Traceparent;
 import dev.faultloom.wire.WireError;
 import java.util.Map;
+import java.util.regex.Pattern;
 
 /** A service: its name, its peers, its trust settings, and how it traces requests. Safe for concurrent use. */
 public final class Process {
     /** How long the envelope of a sampled request is valid. */
     private static final int SAMPLED_REQUEST_SECONDS = 60;
+
+    private static final Pattern CONTROL = Pattern.compile("[\\x00-\\x1f\\x7f]");
 
     private final String service;
     private final Map<String, String> peers;
@@ -35,7 +38,7 @@ public final class Process {
     }
 
     /**
-     * @param service 1 to 64 bytes; longer names are truncated
+     * @param service 1 to 64 bytes; longer names are truncated, control characters replaced by question marks
      * @param peers maps an address {@code host:port} to a service name
      * @param sampler selects the requests without an envelope that are traced; null: none
      * @param exporter gets the histories that no caller accepts; null: they are dropped, and nothing is sampled
@@ -43,8 +46,10 @@ public final class Process {
      */
     public Process(String service, Map<String, String> peers, Receiver receiver, EntrySampler sampler, HistorySink exporter,
             boolean bridge) {
+        // readers do not take a history with a control character in the name for a tail
+        String name = CONTROL.matcher(service).replaceAll("?");
         // the round trip through bytes replaces lone surrogates by question marks
-        this.service = Text.truncate(new String(service.getBytes(UTF_8), UTF_8), Names.MAX_SERVICE_BYTES);
+        this.service = Text.truncate(new String(name.getBytes(UTF_8), UTF_8), Names.MAX_SERVICE_BYTES);
         this.peers = Map.copyOf(peers);
         this.receiver = receiver;
         this.sampler = exporter == null ? null : sampler;

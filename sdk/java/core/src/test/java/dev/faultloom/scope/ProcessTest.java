@@ -93,6 +93,14 @@ class ProcessTest {
     }
 
     @Test
+    void controlCharactersInServiceNameAreReplaced() {
+        Map<String, String> names = Map.of("a\0b\u001f c\u007f\n", "a?b? c??", "\ud800\tb", "??b", "é\u0080", "é\u0080",
+                "\n".repeat(63) + "é", "?".repeat(63));
+        names.forEach((name, expected) ->
+                assertEquals(expected, new Process(name, Map.of(), new Receiver((TrustSettings) null)).service()));
+    }
+
+    @Test
     void wrappedTaskKeepsItsScope() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
         Scope[] current = new Scope[1];
