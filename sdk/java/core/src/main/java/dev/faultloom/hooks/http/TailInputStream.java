@@ -16,7 +16,10 @@ public final class TailInputStream extends FilterInputStream {
     private static final int MAX_CHANGED = 32 << 20;
     /** A reply with a tail and at most this length is read at once. */
     static final int MAX_EAGER = 256 << 10;
-    /** Maximum wait for the body, in milliseconds. The application must not wait longer for the headers than without tracing. */
+    /**
+     * Maximum wait for the body, in milliseconds. The application must not wait longer for the headers than without
+     * tracing.
+     */
     private static final long MAX_EAGER_MS = 100;
 
     private final HttpCall call;
