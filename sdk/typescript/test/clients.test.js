@@ -10,6 +10,8 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
+const { gzipSync } = require('node:zlib');
+const { encodeTail } = require('../dist/wire/carrier.js');
 const { app, events, faultloom, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
@@ -160,5 +162,92 @@ test('a call that is not sent because of a fault has no gap, even if the applica
       });
     });
     assert.deepStrictEqual(events(segment), ['SEND POST /hello fault 0', 'FAILED 1', 'REPLY 0'], plan[0].kind);
+  }
+});
+
+/** The history of an empty scope of the service `back`, as a tail. */
+const TAIL = encodeTail(Buffer.from(`01${'11'.repeat(8)}00046261636b0000`, 'hex'));
+
+/** A server that sends these bytes as the reply to each request and then calls `after` with the socket. */
+async function scripted(t, reply, after) {
+  const server = net.createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.write(reply, () => after(socket)));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return server.address().port;
+}
+
+function head(...headers) {
+  return Buffer.from(['HTTP/1.1 200 OK', 'x-faultloom-reply: tail', ...headers, '', ''].join('\r\n'));
+}
+
+/** The names of the events of a request and its response until the request closes and the response, if any, ends. */
+async function eventsOf(one) {
+  const names = [];
+  const body = [];
+  await new Promise((resolve) => {
+    let open = 1;
+    const end = () => --open === 0 && resolve();
+    one.on('response', (response) => {
+      open++;
+      names.push('response');
+      response.on('data', (chunk) => body.push(chunk));
+      response.on('error', (error) => names.push(`response ${error.code}`));
+      response.on('end', () => names.push('end'));
+      response.on('close', end);
+    });
+    one.on('error', (error) => names.push(error.code));
+    one.on('close', end);
+    one.end();
+  });
+  return { names, body: Buffer.concat(body) };
+}
+
+for (const length of [true, false]) {
+  const way = length ? 'a known length' : 'an unknown length';
+  test(`a compressed reply of ${way} is complete although its connection closes before it is decoded`, async (t) => {
+    const body = Buffer.from(Array.from({ length: 30_000 }, (_, i) => i).join(' '));
+    const packed = gzipSync(Buffer.concat([body, TAIL]));
+    const lengths = length ? [`content-length: ${packed.length}`] : [];
+    const reply = Buffer.concat([head('content-encoding: gzip', 'connection: close', ...lengths), packed]);
+    const port = await scripted(t, reply, (socket) => socket.end());
+    for (let i = 0; i < 20; i++) {
+      const { result, segment } = await tracedRequest([], () =>
+        eventsOf(http.request({ host: '127.0.0.1', port, agent: false })),
+      );
+      assert.deepStrictEqual(result.names, ['response', 'end']);
+      assert.ok(result.body.equals(body));
+      assert.match(events(segment)[1], /^RECV 200/);
+    }
+  });
+}
+
+test('a request that is ended while its reply is awaited has no response and fails at once', async (t) => {
+  const reply = Buffer.concat([head('content-length: 3000'), Buffer.alloc(1000)]);
+  const port = await scripted(t, reply, () => undefined);
+  for (const [error, code] of [
+    [undefined, 'ECONNRESET'],
+    [Object.assign(new Error('too slow'), { code: 'ETOOSLOW' }), 'ETOOSLOW'],
+  ]) {
+    let turns = 0; // of the event loop, from the end of the request to its events
+    const { result, segment } = await tracedRequest([], () => {
+      const one = http.request({ host: '127.0.0.1', port, agent: false });
+      let isClosed = false;
+      one.on('close', () => (isClosed = true));
+      const count = () => ++turns < 1000 && !isClosed && setImmediate(count);
+      const end = () => {
+        one.destroy(error);
+        count();
+      };
+      const awaitReply = () =>
+        one.socket.bytesRead === reply.length ? setTimeout(end, 30) : setImmediate(awaitReply);
+      one.on('socket', (socket) => socket.on('connect', awaitReply));
+      return eventsOf(one);
+    });
+    assert.deepStrictEqual(result.names, [code]);
+    assert.ok(turns < 10, `${turns} turns`);
+    assert.deepStrictEqual(events(segment).slice(1), ['RECV 200 gap', 'REPLY 0']);
   }
 });

@@ -116,7 +116,9 @@ const kinds: { [kind: string]: (input: never) => Json } = {
     const segment = readCounted(bytes, 0);
     return { result: segment === 'too large' ? 'too_large' : segment === undefined ? 'unreadable' : 'counted' };
   },
-  last_value: ({ lines }: { lines: string[] }) => ({ value: lastValue(...lines) ?? null }),
+  last_value: ({ lines }: { lines: string[] }) => ({
+    value: lines.length === 0 ? null : lastValue(lines.join(', ')),
+  }),
   hook,
 };
 
@@ -143,19 +145,24 @@ function header(text: string): string {
 /** Envelopes that arrive one after the other. */
 function envelope({ trust, now, attempts }: { trust: string; now: number; attempts: Attempt[] }): Json {
   const receiver = Receiver.fixed(TrustSettings.parse(trust));
-  const results = attempts.map(({ carrier, value, values = [value], field, attempt, call }) => {
-    const bridged = carrier === 'baggage' && call !== undefined ? CallId.parse(call) : undefined;
-    const accepted =
-      carrier === 'grpc'
-        ? receiver.accept(hex(field ?? values[values.length - 1]!), now, attempt)
-        : carrier === 'http'
-          ? receiver.acceptHeader(lastValue(...values.map(header))!, now, attempt)
-          : bridged !== undefined
-            ? receiver.acceptBridged(header(value), bridged, now, attempt)
-            : receiver.acceptHeader(header(value), now, attempt);
+  const results = attempts.map((one) => {
+    const accepted = accept(receiver, now, one);
     return accepted === null || typeof accepted === 'string' ? { error: accepted } : acceptedEnvelope(accepted);
   });
   return { results };
+}
+
+function accept(receiver: Receiver, now: number, { carrier, value, values = [value], field, attempt, call }: Attempt) {
+  switch (carrier) {
+    case 'grpc':
+      return receiver.accept(hex(field ?? values[values.length - 1]!), now, attempt);
+    case 'http':
+      return receiver.acceptHeader(lastValue(values.map(header).join(', ')), now, attempt);
+    case 'baggage':
+      return call === undefined
+        ? receiver.acceptHeader(header(value), now, attempt)
+        : receiver.acceptBridged(header(value), CallId.parse(call), now, attempt);
+  }
 }
 
 function acceptedEnvelope(e: Envelope): Json {

@@ -103,13 +103,11 @@ export function cutTail(bytes: Buffer): CutMessage {
 }
 
 /**
- * The value that counts of a header of ours, from the values of its lines in their order; undefined without lines.
- * Lines of the same name are one list, which servers and proxies may join with commas (RFC 9110 §5.3); its last member
- * counts.
+ * The value that counts of a header of ours, from the joined values of its lines. Lines of the same name are one list,
+ * which servers and proxies may join with commas (RFC 9110 §5.3); its last member counts.
  */
-export function lastValue(...lines: string[]): string | undefined {
-  const last = lines[lines.length - 1];
-  return last === undefined ? undefined : last.slice(last.lastIndexOf(',') + 1).replace(/^[ \t]+|[ \t]+$/g, '');
+export function lastValue(joined: string): string {
+  return joined.slice(joined.lastIndexOf(',') + 1).replace(/^[ \t]+|[ \t]+$/g, '');
 }
 
 /** Looks up a header by its lower-case name; undefined if it is absent. Several values may be returned as a list. */

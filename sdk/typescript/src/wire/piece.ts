@@ -81,7 +81,6 @@ export class PieceWriter {
   }
 }
 
-/** The history assembled from pieces. */
 /** Assembles the pieces of one call, in order of arrival. */
 export class PieceJoiner {
   private readonly out = new Writer(256);

@@ -17,8 +17,8 @@ import { TailSplitter } from './tail-splitter';
 export const MAX_EAGER_BYTES = 256 << 10;
 
 /**
- * How long such a reply is waited for. Its callee had completed it when it sent the headers, so that usually all of it
- * arrives at once. If it does not, the application must not wait longer for the headers than without tracing.
+ * Maximum wait for the body, in milliseconds. The callee had completed it when it sent the headers, so that usually all
+ * of it arrives at once. If it does not, the application must not wait longer for the headers than without tracing.
  */
 const MAX_EAGER_MS = 100;
 

@@ -36,6 +36,9 @@ export class HttpCall {
     this.destroy = loose['destroy'];
     loose['emit'] = (...args: unknown[]) => withScope(scope, () => this.onEvent(args));
     loose['destroy'] = (error?: unknown) => {
+      if (!request.destroyed && this.reply?.cancel()) {
+        loose['res'] = null; // the application gets the error of a request without a reply
+      }
       this.endedByApplication = true;
       return this.destroy.call(request, error);
     };
@@ -133,8 +136,12 @@ class Reply implements BodyReader {
   private readonly headers: MessageHeaders;
   private readonly chunks: Buffer[] = [];
   private bytes = 0;
-  /** Whether the parser has delivered the end of the body, or the connection has ended before it. */
+  /** Whether the parser has delivered the end of the body. The rest of it may still be decoded. */
+  private bodyEnded = false;
+  /** Whether the application has got the end of the body, or gets none. */
   private isFinished = false;
+  /** Whether the application gave up the request before it got the response. */
+  private isCancelled = false;
   /** When the first bytes arrived that the application has not got yet. */
   private undeliveredSinceMs = performance.now();
   private cancelEager: () => void = () => undefined;
@@ -154,10 +161,11 @@ class Reply implements BodyReader {
     this.push = loose['push'];
     this.headers = new MessageHeaders(response);
     loose['push'] = (chunk: Buffer | null) => {
-      if (this.isFinished) {
+      if (this.isFinished || this.bodyEnded) {
         return false; // Node ends a response whose connection has ended
       }
       if (chunk === null) {
+        this.bodyEnded = true;
         this.body.end();
         return false;
       }
@@ -183,7 +191,9 @@ class Reply implements BodyReader {
    * the application may read it before it gets an error.
    */
   connectionEnded(): number {
-    if (!this.isFinished) {
+    if (this.bodyEnded) {
+      this.release(false); // the event follows the response, even if the rest of the body is still being decoded
+    } else if (!this.isFinished) {
       this.isFinished = true;
       const before = this.delivered;
       const wasEager = this.eager;
@@ -194,6 +204,24 @@ class Reply implements BodyReader {
       }
     }
     return Math.max(0, this.readableUntilMs - performance.now());
+  }
+
+  /**
+   * The application gives up the request. Returns whether it has not got the response; it must not get it afterwards.
+   */
+  cancel(): boolean {
+    if (!this.eager) {
+      return false;
+    }
+    this.eager = false;
+    this.isCancelled = true;
+    this.isFinished = true;
+    this.cancelEager();
+    this.chunks.length = 0;
+    if (!this.bodyEnded) {
+      this.body.abandon();
+    }
+    return true;
   }
 
   begin(removesEncoding: boolean, isAltered: boolean): boolean {
@@ -211,6 +239,9 @@ class Reply implements BodyReader {
   }
 
   data(chunk: Buffer): boolean {
+    if (this.isCancelled) {
+      return true;
+    }
     if (this.eager) {
       this.chunks.push(Buffer.from(chunk));
       this.bytes += chunk.length;

@@ -23,6 +23,8 @@ const HTTP_FLAGS = TRUNCATED | FAULTS_OFF;
 /** Splits one body. `onHistory` is called once, with null if there is no history. */
 export class TailSplitter {
   private held: Buffer = EMPTY;
+  /** `held` and the unused memory after it; empty if `held` is part of a chunk. */
+  private room: Buffer = EMPTY;
   private reported = false;
 
   constructor(
@@ -32,9 +34,10 @@ export class TailSplitter {
 
   /** Takes the next bytes of the body and returns those that are certainly not part of the tail. */
   feed(chunk: Buffer): Buffer {
-    const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]);
+    const bytes = this.append(chunk);
     const at = tailCandidate(bytes);
     this.held = bytes.subarray(at);
+    this.room = this.room.subarray(at);
     if (this.held.length > ENDING_BYTES && !this.reported) {
       // a complete tail for this very call is certain; the application's next call may depend on its counters
       const { message, history } = cutTail(this.held);
@@ -43,6 +46,21 @@ export class TailSplitter {
       }
     }
     return bytes.subarray(0, at);
+  }
+
+  /** The bytes held back and the chunk. Bytes that were returned earlier are not overwritten. */
+  private append(chunk: Buffer): Buffer {
+    if (this.held.length === 0) {
+      this.room = EMPTY;
+      return chunk;
+    }
+    const length = this.held.length + chunk.length;
+    if (length > this.room.length) {
+      this.room = Buffer.allocUnsafe(2 * length);
+      this.held.copy(this.room);
+    }
+    chunk.copy(this.room, this.held.length);
+    return this.room.subarray(0, length);
   }
 
   /** The body has ended; returns the rest of it. */

@@ -122,7 +122,7 @@ class LayersTest {
     }
 
     @Test
-    void onlyTheDispatcherAndTheCodecNameKindsOfFaults() throws IOException {
+    void onlyTheDispatcherNamesKindsOfFaults() throws IOException {
         Pattern kind = Pattern.compile("\\bFaultKind\\.[A-Z]");
         Set<String> naming = new TreeSet<>();
         sources().forEach((file, text) -> {

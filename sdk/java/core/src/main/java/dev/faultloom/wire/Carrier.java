@@ -33,7 +33,7 @@ public final class Carrier {
     /** The carrier of the history in an HTTP reply. */
     public enum Choice { HEADER, TAIL, TRUNCATED_HEADER }
 
-    /** A message cut off from its history: positions in the array that was searched. */
+    /** A message and the history at its end: positions in the array that was searched. */
     public static final class Cut {
         /** The end of the message or body. */
         public final int end;

@@ -17,7 +17,7 @@ final class EventIndex {
     EventIndex(byte[] b, int from, int to) throws WireError {
         this.b = b;
         Reader r = new Reader(b, from, to);
-        Segment.skipPrefix(r);
+        Segment.readPrefix(r);
         firstEvent = r.position();
         int strings = 0;
         while (!r.hasFailed() && r.remaining() > 0) {

@@ -58,7 +58,7 @@ public final class History {
             return false;
         }
         Reader r = new Reader(b, from + HEAD_BYTES, to);
-        String service = Segment.readService(r);
+        String service = Segment.readPrefix(r).service;
         return !r.hasFailed() && service.chars().noneMatch(c -> c < 0x20 || c == 0x7F);
     }
 

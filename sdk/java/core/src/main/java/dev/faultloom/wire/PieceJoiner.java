@@ -48,7 +48,7 @@ public final class PieceJoiner {
             return null;
         }
         Reader r = new Reader(joined.array(), History.HEAD_BYTES, joined.length());
-        Segment.skipPrefix(r);
+        Segment.readPrefix(r);
         if (r.hasFailed()) {
             return null;
         }

@@ -37,7 +37,7 @@ public final class Segment {
         this.service = service;
         this.name = name;
         this.startUs = startUs;
-        this.events = events;
+        this.events = Collections.unmodifiableList(events);
     }
 
     /** The events that may still be read, of all nested segments together. */
@@ -105,25 +105,20 @@ public final class Segment {
         out.u8(flags).string(service).string(name).varint(startUs);
     }
 
-    /** Skips the start of a segment, up to its events, and returns the service. */
-    static String readService(Reader r) {
-        if (r.u8() > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
+    /** Reads the start of a segment, up to its events. */
+    static Segment readPrefix(Reader r) {
+        return readPrefix(r, Collections.emptyList());
+    }
+
+    /** The segment gets these events. */
+    private static Segment readPrefix(Reader r, List<Event> events) {
+        int flags = r.u8();
+        if (flags > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
             r.fail();
         }
         String service = r.string(1, Names.MAX_SERVICE_BYTES);
-        r.skipString(0, Names.MAX_NAME_BYTES);
-        r.varint();
-        return service;
-    }
-
-    /** Skips the start of a segment, up to its events. */
-    static void skipPrefix(Reader r) {
-        if (r.u8() > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
-            r.fail();
-        }
-        r.skipString(1, Names.MAX_SERVICE_BYTES);
-        r.skipString(0, Names.MAX_NAME_BYTES);
-        r.varint();
+        String name = r.string(0, Names.MAX_NAME_BYTES);
+        return new Segment(flags, service, name, r.varint(), events);
     }
 
     private static Segment decode(byte[] b, int from, int to, int depth, Budget budget) throws WireError {
@@ -131,14 +126,8 @@ public final class Segment {
             throw WireError.MALFORMED;
         }
         Reader r = new Reader(b, from, to);
-        int flags = r.u8();
-        String service = r.string(1, Names.MAX_SERVICE_BYTES);
-        String name = r.string(0, Names.MAX_NAME_BYTES);
-        long startUs = r.varint();
-        if (flags > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
-            throw WireError.MALFORMED;
-        }
         List<Event> events = new ArrayList<>();
+        Segment segment = readPrefix(r, events);
         List<String> table = new ArrayList<>();
         boolean[] ended = new boolean[8]; // by call number
         List<int[]> nested = new ArrayList<>(); // index of an event, start and end of its segment
@@ -206,7 +195,7 @@ public final class Segment {
             Event e = events.get(n[0]);
             events.set(n[0], Event.callEnd(e.kind, e.atUs, e.call, e.status, e.gap || child == null, child));
         }
-        return new Segment(flags, service, name, startUs, Collections.unmodifiableList(events));
+        return segment;
     }
 
     private static String reference(Reader r, List<String> table) {

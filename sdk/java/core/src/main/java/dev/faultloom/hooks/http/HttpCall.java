@@ -159,14 +159,18 @@ public final class HttpCall {
 
     /**
      * Records the reply as soon as the window holds the complete tail of this call: the application's next call may
-     * depend on the history. Returns whether it does.
+     * depend on the history. Returns whether the tail is complete.
      */
     public boolean recordIfComplete(TailWindow window) {
-        byte[] found = window.completeTail(call.id);
-        if (found != null) {
-            recordReply(found);
+        Carrier.Cut tail = window.completeTail(call.id);
+        if (tail != null && !isRecorded()) {
+            recordReply(window.history(tail));
         }
-        return found != null;
+        return tail != null;
+    }
+
+    private synchronized boolean isRecorded() {
+        return isRecorded;
     }
 
     /** Records that the request failed on this side. */

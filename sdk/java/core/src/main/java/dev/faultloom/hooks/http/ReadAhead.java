@@ -4,7 +4,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 
-/** Reads a body on a thread of its own, without blocking its reader. The body must be short: it is kept in memory. */
+/**
+ * Reads a body on a thread of its own, without blocking its reader. At most {@link TailInputStream#MAX_EAGER} bytes and
+ * one read are kept in memory: a body may be longer than its reply declared.
+ */
 final class ReadAhead extends InputStream {
     private final InputStream in;
     private final Runnable abort;
@@ -13,7 +16,7 @@ final class ReadAhead extends InputStream {
     private final ByteArrayOutputStream more = new ByteArrayOutputStream(); // read after {@link #bytes}
     private boolean ended;
     private boolean closed;
-    private IOException failure;
+    private Throwable failure;
 
     private ReadAhead(InputStream in, Runnable abort) {
         this.in = in;
@@ -34,17 +37,15 @@ final class ReadAhead extends InputStream {
     }
 
     private void run() {
-        byte[] chunk = new byte[8192];
         try {
+            byte[] chunk = new byte[8192];
             int n = 0;
-            while (n >= 0 && !isClosed()) {
+            while (n >= 0 && awaitRoom()) {
                 n = in.read(chunk);
                 add(chunk, n);
             }
-        } catch (IOException e) {
+        } catch (Throwable e) { // also an Error: the application waits for the end
             fail(e);
-        } catch (RuntimeException e) {
-            fail(new IOException(e));
         }
         if (isClosed()) {
             try {
@@ -53,6 +54,14 @@ final class ReadAhead extends InputStream {
                 // the application has closed the body and does not expect an error
             }
         }
+    }
+
+    /** Waits until more may be read; false: the application has closed the body. */
+    private synchronized boolean awaitRoom() throws InterruptedException {
+        while (!closed && available() > TailInputStream.MAX_EAGER) {
+            wait();
+        }
+        return !closed;
     }
 
     private synchronized void add(byte[] chunk, int n) {
@@ -64,7 +73,7 @@ final class ReadAhead extends InputStream {
         notifyAll();
     }
 
-    private synchronized void fail(IOException error) {
+    private synchronized void fail(Throwable error) {
         failure = error;
         ended = true;
         notifyAll();
@@ -89,8 +98,7 @@ final class ReadAhead extends InputStream {
 
     @Override
     public int read() throws IOException {
-        byte[] one = new byte[1];
-        return read(one, 0, 1) < 0 ? -1 : one[0] & 0xFF;
+        return TailInputStream.readByte(this);
     }
 
     @Override
@@ -121,13 +129,14 @@ final class ReadAhead extends InputStream {
         }
         if (taken == bytes.length) {
             if (failure != null) {
-                throw failure;
+                throw failure instanceof IOException ? (IOException) failure : new IOException(failure);
             }
             return -1;
         }
         int n = Math.min(length, bytes.length - taken);
         System.arraycopy(bytes, taken, b, from, n);
         taken += n;
+        notifyAll();
         return n;
     }
 
@@ -142,6 +151,7 @@ final class ReadAhead extends InputStream {
         synchronized (this) {
             isReading = !ended;
             closed = true;
+            notifyAll();
         }
         if (isReading) {
             abort.run(); // the reading thread closes the body

@@ -15,8 +15,11 @@ public final class TailInputStream extends FilterInputStream {
     /** The largest part of a body that a fault changes; it is held in memory. */
     private static final int MAX_CHANGED = 32 << 20;
     /** A reply with a tail and at most this length is read at once. */
-    private static final int MAX_EAGER = 256 << 10;
-    /** How long it is waited for. The application must not wait longer for the headers than without tracing. */
+    static final int MAX_EAGER = 256 << 10;
+    /**
+     * Maximum wait for the body, in milliseconds. The application must not wait longer for the headers than without
+     * tracing.
+     */
     private static final long MAX_EAGER_MS = 100;
 
     private final HttpCall call;
@@ -115,8 +118,13 @@ public final class TailInputStream extends FilterInputStream {
 
     @Override
     public int read() throws IOException {
+        return readByte(this);
+    }
+
+    /** {@link InputStream#read()} for a stream that reads arrays. */
+    static int readByte(InputStream in) throws IOException {
         byte[] one = new byte[1];
-        return read(one, 0, 1) < 0 ? -1 : one[0] & 0xFF;
+        return in.read(one, 0, 1) < 0 ? -1 : one[0] & 0xFF;
     }
 
     @Override

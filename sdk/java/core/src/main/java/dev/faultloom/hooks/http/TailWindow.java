@@ -96,10 +96,10 @@ public final class TailWindow {
         return out;
     }
 
-    /** The history of this call if the bytes held back are exactly its tail, so that nothing can follow; else null. */
-    public byte[] completeTail(long call) {
+    /** The tail of this call if the bytes held back are exactly that, so that nothing can follow; else null. */
+    Carrier.Cut completeTail(long call) {
         Carrier.Cut cut = free < end ? Carrier.cutTail(bytes, free, end) : null;
-        return cut != null && cut.end == free && belongsTo(cut, call) ? history(cut) : null;
+        return cut != null && cut.end == free && belongsTo(cut, call) ? cut : null;
     }
 
     private boolean belongsTo(Carrier.Cut cut, long call) {
@@ -110,13 +110,14 @@ public final class TailWindow {
         }
     }
 
-    private byte[] history(Carrier.Cut cut) {
+    /** A copy of the history in a tail. */
+    byte[] history(Carrier.Cut cut) {
         return Arrays.copyOfRange(bytes, cut.historyFrom, cut.historyTo);
     }
 
     /** Ends the body: removes the tail and returns its history, or null. The rest becomes ready. */
     public byte[] finish() {
-        Carrier.Cut cut = Carrier.cutTail(bytes, start, end);
+        Carrier.Cut cut = Carrier.cutTail(bytes, free, end);
         if (cut != null) {
             byte[] history = history(cut);
             end = cut.end;

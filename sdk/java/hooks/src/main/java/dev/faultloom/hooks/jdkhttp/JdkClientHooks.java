@@ -78,7 +78,7 @@ public final class JdkClientHooks {
             case RESET:
                 return CompletableFuture.failedFuture(new IOException("Connection reset"));
             case STATUS:
-                return EmptyResponse.of(call.faultStatus(), request, handler);
+                return PlainResponse.empty(call.faultStatus(), request, handler);
             default:
                 return CompletableFuture.failedFuture(new HttpTimeoutException("request timed out"));
         }
@@ -87,9 +87,10 @@ public final class JdkClientHooks {
     private static <T> CompletableFuture<HttpResponse<T>> sendNow(
             HttpCall call, HttpClient client, HttpRequest request, BodyHandler<T> handler, PushPromiseHandler<T> push) {
         TracedFuture<HttpResponse<T>> result = new TracedFuture<>(call.scope());
+        TracedBodyHandler<T> traced = new TracedBodyHandler<>(handler, call);
         CompletableFuture<HttpResponse<T>> library;
         try {
-            library = client.sendAsync(new TracedRequest(request, call), new TracedBodyHandler<>(handler, call), push);
+            library = client.sendAsync(new TracedRequest(request, call), traced, push);
         } catch (RuntimeException e) {
             call.recordFailure(e);
             throw e;
@@ -101,6 +102,11 @@ public final class JdkClientHooks {
                 return;
             }
             Throwable cause = error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+            PlainResponse<T> available = library.isCancelled() ? null : traced.responseWithBody(request);
+            if (available != null) {
+                result.complete(available, null); // the subscriber has recorded the end of the call
+                return;
+            }
             call.recordFailure(cause);
             result.complete(null, cause);
         });

@@ -36,6 +36,11 @@ final class TracedSubscriber<T> implements BodySubscriber<T>, Flow.Subscription 
         return application.getBody();
     }
 
+    /** Whether the body is complete or broke off. */
+    synchronized boolean hasEnded() {
+        return ended;
+    }
+
     @Override
     public void onSubscribe(Flow.Subscription subscription) {
         library = subscription;

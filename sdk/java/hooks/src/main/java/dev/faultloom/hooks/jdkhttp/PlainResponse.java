@@ -12,19 +12,30 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Flow;
 import javax.net.ssl.SSLSession;
 
-/** The response of a status fault: an empty body, converted by the application's body handler. */
-final class EmptyResponse<T> implements HttpResponse<T>, HttpResponse.ResponseInfo {
+/** A response that the library did not create. */
+final class PlainResponse<T> implements HttpResponse<T>, HttpResponse.ResponseInfo {
     private final int status;
+    private final HttpHeaders headers;
+    private final HttpClient.Version version;
     private final HttpRequest request;
     private T body;
 
-    private EmptyResponse(int status, HttpRequest request) {
+    private PlainResponse(int status, HttpHeaders headers, HttpClient.Version version, HttpRequest request) {
         this.status = status;
+        this.headers = headers;
+        this.version = version;
         this.request = request;
     }
 
-    static <T> CompletableFuture<HttpResponse<T>> of(int status, HttpRequest request, BodyHandler<T> handler) {
-        EmptyResponse<T> response = new EmptyResponse<>(status, request);
+    PlainResponse(ResponseInfo info, HttpRequest request, T body) {
+        this(info.statusCode(), info.headers(), info.version(), request);
+        this.body = body;
+    }
+
+    /** The response of a status fault: an empty body, converted by the application's body handler. */
+    static <T> CompletableFuture<HttpResponse<T>> empty(int status, HttpRequest request, BodyHandler<T> handler) {
+        HttpHeaders headers = HttpHeaders.of(Map.of("content-length", List.of("0")), (name, value) -> true);
+        PlainResponse<T> response = new PlainResponse<>(status, headers, HttpClient.Version.HTTP_1_1, request);
         BodySubscriber<T> subscriber = handler.apply(response);
         subscriber.onSubscribe(new Flow.Subscription() {
             @Override
@@ -57,7 +68,7 @@ final class EmptyResponse<T> implements HttpResponse<T>, HttpResponse.ResponseIn
 
     @Override
     public HttpHeaders headers() {
-        return HttpHeaders.of(Map.of("content-length", List.of("0")), (name, value) -> true);
+        return headers;
     }
 
     @Override
@@ -77,6 +88,6 @@ final class EmptyResponse<T> implements HttpResponse<T>, HttpResponse.ResponseIn
 
     @Override
     public HttpClient.Version version() {
-        return HttpClient.Version.HTTP_1_1;
+        return version;
     }
 }
