@@ -35,7 +35,7 @@ pub async fn cancel_on_interrupt(cancel: Cancel, stop: impl Future<Output = ()>,
     }
 }
 
-/// Ready at Ctrl-C or SIGTERM. From the call on, these signals do not kill the process.
+/// Completes at Ctrl-C or SIGTERM. From the call on, these signals do not kill the process.
 pub fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     let listen = |kind| signal(kind).map_err(|e| Failure::environment(format!("cannot handle signals: {e}")));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);

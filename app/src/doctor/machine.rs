@@ -119,11 +119,14 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
         Ok(reply) if reply.status().is_none() => {
             bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), "read its log")
         }
-        Ok(reply) if reply.trace.entry.unreadable.is_some() => bad(
-            "entry",
-            format!("{entry} answers with a history that cannot be read"),
-            reply.trace.entry.unreadable.unwrap_or_default(),
-        ),
+        Ok(reply) if reply.trace.entry.unreadable.is_some() => {
+            let why = reply.trace.entry.unreadable.unwrap_or_default();
+            bad(
+                "entry",
+                format!("{entry} answers with a history that cannot be read: {why}"),
+                "check the version of its SDK",
+            )
+        }
         Ok(reply) if reply.trace.entry.scope.is_none() => bad(
             "entry",
             format!("{entry} answers without a history"),

@@ -50,6 +50,9 @@ impl Store {
                 continue;
             }
             let Ok(held) = RunDir::existing(&path).lock() else {
+                if !path.exists() {
+                    continue; // its process has removed it
+                }
                 orphans.push(Orphan { path, files, bytes, state: OrphanState::InUse });
                 continue;
             };

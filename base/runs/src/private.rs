@@ -60,7 +60,12 @@ fn restrict(path: &Path, metadata: &Metadata) -> Result<bool, Failure> {
         return Ok(false);
     }
     let mode = metadata.mode() & 0o700;
-    std::fs::set_permissions(path, Permissions::from_mode(mode)).map(|()| true).map_err(|e| {
+    let restricted = match std::fs::set_permissions(path, Permissions::from_mode(mode)) {
+        // another process has just removed it
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        restricted => restricted,
+    };
+    restricted.map(|()| true).map_err(|e| {
         let failure =
             Failure::environment(format!("other users can read {}, and runs may contain secrets", path.display()));
         let why = match e.kind() {

@@ -14,7 +14,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Not more names than spans are stored, so the index fits.
+    /// At most three names per span are stored, so the index fits.
     pub fn add(&mut self, text: &str) -> Name {
         if let Some(at) = self.index.get(text) {
             return Name(*at);

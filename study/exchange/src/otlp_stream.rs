@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// More spans are refused: about 400 MB are needed for so many.
+/// More spans are refused. So many take up to about 900 MB (220 bytes each), and their names in addition.
 pub const SPANS_MAX: usize = 4_000_000;
 
 /// What has been read so far.
@@ -110,8 +110,9 @@ impl Object for Resource {
     }
 
     fn end(self, spans: &mut Spans, _at: &str) -> Result<(), Invalid> {
+        // a resource without spans adds no name, so there are at most three names per span
+        let Some(first) = self.first.filter(|first| *first < spans.list.len()) else { return Ok(()) };
         let service = spans.names.add(self.service.as_deref().unwrap_or("unknown"));
-        let first = self.first.unwrap_or(spans.list.len());
         spans.list[first..].iter_mut().for_each(|span| span.service = service);
         Ok(())
     }
@@ -201,15 +202,9 @@ trait Element {
     fn read<'de, D: Deserializer<'de>>(spans: &mut Spans, at: String, deserializer: D) -> Result<(), D::Error>;
 }
 
-impl Element for Resource {
+impl<O: Object> Element for O {
     fn read<'de, D: Deserializer<'de>>(spans: &mut Spans, at: String, deserializer: D) -> Result<(), D::Error> {
-        ObjectSeed::<Resource> { spans, at, object: PhantomData }.deserialize(deserializer)
-    }
-}
-
-impl Element for Scope {
-    fn read<'de, D: Deserializer<'de>>(spans: &mut Spans, at: String, deserializer: D) -> Result<(), D::Error> {
-        ObjectSeed::<Scope> { spans, at, object: PhantomData }.deserialize(deserializer)
+        ObjectSeed::<O> { spans, at, object: PhantomData }.deserialize(deserializer)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::case_log::{Candidate, Observation};
 use crate::fingerprint::siphash_1_3;
 use model::sweep::Site;
 use model::trace::{Call, Trace};
-use model::{Failure, Fault};
+use model::{Failure, Family, Fault};
 use request_faults::space::{Effect, SpaceKind, sites};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -81,12 +81,16 @@ impl Exploration {
     /// Adds the observation of a case that [`Exploration::next`] returned.
     ///
     /// # Errors
-    /// Environment, if it belongs to other faults than the case does: the stored exploration is damaged.
+    /// Unknown, if it belongs to other faults than the case does: the stored exploration is damaged.
     pub fn observe(&mut self, observation: Observation) -> Result<(), Failure> {
         let number = observation.case;
         if self.open.get(&number) != Some(&observation.sites) {
-            return Err(Failure::environment(format!("guided.jsonl is damaged: case {number} has other faults there"))
-                .next("begin a new sweep"));
+            // not Environment: resuming would fail in the same way
+            return Err(Failure::new(
+                Family::Unknown,
+                format!("guided.jsonl is damaged: case {number} has other faults there"),
+            )
+            .next("begin a new sweep"));
         }
         self.early.insert(number, observation);
         while let Some(observation) = self.early.remove(&self.evaluated) {

@@ -57,9 +57,15 @@ pub struct CrashRecovery {
 #[derive(Default)]
 struct Restarts {
     last: Option<Instant>,
-    /// Why a service could not be restarted. From then on every case that met the crash fails with it: it must not be
+    /// Why a service could not be restarted. From then on every case with a failed call fails with it: it must not be
     /// stored as completed, since its reply is not that of a healthy target.
     failure: Option<Failure>,
+}
+
+impl Restarts {
+    fn check(&self) -> Result<(), Failure> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
 }
 
 /// The result of sending one case.
@@ -94,6 +100,7 @@ impl CrashRecovery {
         for pause in CRASH_CHECKS {
             tokio::time::sleep(pause).await;
             let mut restarts = self.restarts.lock().await;
+            restarts.check()?;
             let restarted_meanwhile = restarts.last.is_some_and(|at| at > begin);
             let crashed = if restarted_meanwhile { Vec::new() } else { self.restart_crashed(&mut restarts).await? };
             if !crashed.is_empty() {
@@ -110,9 +117,7 @@ impl CrashRecovery {
     }
 
     async fn restart_crashed(&self, restarts: &mut Restarts) -> Result<Vec<String>, Failure> {
-        if let Some(failure) = &restarts.failure {
-            return Err(failure.clone());
-        }
+        restarts.check()?;
         self.target.restart_crashed().await.inspect_err(|failure| restarts.failure = Some(failure.clone()))
     }
 
@@ -129,7 +134,11 @@ impl CrashRecovery {
         tracing::debug!(faults = fault_texts(faults), "sending the case again");
         let reply = sender.send(spec, faults).await?;
         let mut result = SendResult { reply, repeated: true, crashed, crashed_by_faults: Vec::new() };
-        if faults.is_empty() || result.crashed.is_empty() || !has_unplanned_failure(&result.reply) {
+        if !has_unplanned_failure(&result.reply) {
+            return Ok(result);
+        }
+        self.restarts.lock().await.check()?;
+        if faults.is_empty() || result.crashed.is_empty() {
             return Ok(result);
         }
         for pause in CRASH_CHECKS {

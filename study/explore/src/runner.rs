@@ -222,7 +222,13 @@ pub fn summarize(name: String, sites: Vec<Site>, cases: &[Case], seconds: f64) -
             .filter(|c| c.verdict == Verdict::Pass && c.fired.is_empty() && !c.sites.is_empty())
             .count() as u64,
         unknown: count(Verdict::Unknown),
-        behaviors: cases.iter().map(|c| c.fingerprint).collect::<std::collections::HashSet<_>>().len() as u64,
+        // a case that was not sent has no behavior
+        behaviors: cases
+            .iter()
+            .map(|c| c.fingerprint)
+            .filter(|it| *it != 0)
+            .collect::<std::collections::HashSet<_>>()
+            .len() as u64,
         seconds,
         minimal: crate::minimal::failing_sets(cases.iter()),
     }

@@ -40,12 +40,20 @@ pub fn compare(map: &Map, recorded: &RecordedCalls) -> Compared {
         .map(|(name, ports)| (name.as_str(), ports.iter().map(|port| format!(":{port}")).collect()))
         .collect();
     // Another instance of the same program, on other ports, is the same node of the map but not part of the target.
-    let is_other_instance = |edge: &Edge| {
-        let own = names.get(&edge.to).and_then(|name| ports.get(name.as_str()));
-        !edge.translated && own.is_some_and(|own| !own.contains(&edge.at))
+    let other_port = |edge: &Edge| {
+        let name = names.get(&edge.to).filter(|_| !edge.translated && edge.at.starts_with(':'))?;
+        ports.get(name.as_str()).filter(|own| !own.contains(&edge.at)).map(|_| format!("{name}{}", edge.at))
     };
-    let is_of_target = |edge: &Edge| (is_service(&edge.from) || is_service(&edge.to)) && !is_other_instance(edge);
-    let graph = target_part(&map.graph, &names, is_of_target);
+    let is_of_target = |edge: &Edge| (is_service(&edge.from) || is_service(&edge.to)) && other_port(edge).is_none();
+    let mut graph = target_part(&map.graph, &names, is_of_target);
+    let others: BTreeSet<String> = map.graph.edges.iter().filter_map(other_port).collect();
+    if !others.is_empty() {
+        let others = others.into_iter().collect::<Vec<_>>().join(", ");
+        graph.remarks.push(format!(
+            "connections to ports that the target file does not list are left out: {others}; they belong to another instance, \
+             or to a port that is missing in the file"
+        ));
+    }
     let label = |id: &String| names.get(id).or_else(|| label(&graph, id)).unwrap_or(id).clone();
     let mut connections: BTreeMap<(String, String), u64> = BTreeMap::new();
     for edge in graph.edges.iter().filter(|e| e.from != e.to) {

@@ -9,6 +9,7 @@ use map::{By, Change, Map, changes};
 use model::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Two ranges of time to compare: their source, and the part of the maps to compare.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +81,7 @@ fn compare(spec: &ChangedSinceSpec, before: Observed, after: Observed) -> Result
         (old, new) => (old.unwrap_or_default(), new.unwrap_or_default()),
     };
     let changes = changes(&old, &new);
-    let remarks = new.remarks.iter().chain(&before.remarks).chain(&after.remarks).cloned().collect();
+    let remarks: BTreeSet<&String> = new.remarks.iter().chain(&before.remarks).chain(&after.remarks).collect();
+    let remarks = remarks.into_iter().cloned().collect();
     Ok(ChangedMap { before_slice: before.slice, after_slice: after.slice, before: old, after: new, changes, remarks })
 }

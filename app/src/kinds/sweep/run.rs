@@ -76,20 +76,19 @@ pub async fn sweep(context: &Context, spec: &SweepSpec) -> Result<Swept, Failure
 
 /// Resumes an interrupted sweep with its original options, except those that `spec` and `context` replace.
 pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<Swept, Failure> {
-    if let Some(path) = &spec.junit {
-        junit::check_writable(path)?;
-    }
     let store = context.store().await?;
     let (run, mut stored) = stored_sweep(context, &store, &spec.run).await?;
     stored.junit = spec.junit.clone().or(stored.junit);
+    if let Some(path) = &stored.junit {
+        junit::check_writable(path)?;
+    }
     let concurrency = spec.concurrency.or(stored.concurrency).unwrap_or_else(|| {
         context.step("an earlier version began this sweep and did not store -c: one request at a time; -c replaces it");
         1
     });
     let mut original = context.clone();
-    if context.target.is_none() && context.trust.is_none() {
-        (original.target, original.trust) = (stored.target.clone(), stored.trust.clone());
-    }
+    original.target = context.target.clone().or_else(|| stored.target.clone());
+    original.trust = context.trust.clone().or_else(|| stored.trust.clone());
     let session = TargetSession::open(&original).await?;
     let result = async {
         let sweeper = sweeper(context, &session, &stored, run.run.id, concurrency)?;

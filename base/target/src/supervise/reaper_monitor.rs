@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Between attempts while no reaper can be started, for example because no process may be created.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// After each replacement. A reaper that ends within it is replaced after it.
+const REPLACEMENT_PAUSE: Duration = Duration::from_millis(100);
+
 /// `ended`: the pids of reapers that have ended. The thread ends with the supervisor.
 pub(crate) fn start(inner: &Arc<Inner>, ended: Receiver<u32>) {
     let inner = Arc::downgrade(inner);
@@ -29,7 +32,12 @@ fn replace(inner: &Weak<Inner>, ended: u32) -> Option<()> {
     loop {
         let inner = inner.upgrade()?;
         match inner.replace_ended_reaper(ended) {
-            Ok(true) => inner.warn("the reaper of this target was killed; a new one was started".to_owned()),
+            Ok(true) => {
+                inner.warn("the reaper of this target was killed; a new one was started".to_owned());
+                drop(inner);
+                // the new one guards already; a series of deaths must not become a loop without pause
+                std::thread::sleep(REPLACEMENT_PAUSE);
+            }
             Ok(false) => {}
             Err(failure) => {
                 if !has_warned {

@@ -53,7 +53,7 @@ pub struct StartOptions {
     pub on_event: OnEvent,
 }
 
-/// A running target. Dropping it stops everything too, but blocks for as long as that takes (up to 6 s).
+/// A running target. Dropping it stops everything too, but blocks for as long as that takes (up to 18 s).
 pub struct Supervisor {
     inner: Arc<Inner>,
 }
@@ -108,7 +108,7 @@ struct Running {
 impl Supervisor {
     /// Starts all services in parallel and waits until each is healthy.
     ///
-    /// Dropping the future (Ctrl-C in a `select!`) stops what was started, blocking for up to 6 s.
+    /// Dropping the future (Ctrl-C in a `select!`) stops what was started, blocking for up to 18 s.
     ///
     /// Errors: another `up` uses the folder, a port is in use, a program is missing, a service exits or does not become
     /// healthy in time, the disk is full. Everything that was started has been stopped.
@@ -401,7 +401,7 @@ impl Inner {
         Ok(reaper)
     }
 
-    /// Blocks while the old process is being ended, for up to 6 s.
+    /// Blocks while the old process is being ended, for up to 18 s.
     fn relaunch(&self, at: usize) -> Result<(), Failure> {
         self.end_one(at)?;
         let service = std::iter::once(&self.target.services()[at]);
@@ -470,7 +470,7 @@ impl Inner {
         .next("if it only starts slowly, raise start_timeout_s; otherwise correct its `health` or the service")
     }
 
-    /// Ends one service and reaps it. Blocks for up to 6 s.
+    /// Ends one service and reaps it. Blocks for up to 18 s.
     fn end_one(&self, at: usize) -> Result<(), Failure> {
         let name = &self.target.services()[at].name;
         let mut processes = OwnedProcesses::new(&self.mark, ProcessId::current()).of_service(name);
@@ -489,7 +489,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Ends everything, removes the files of this `up`, ends the reaper. Blocks for up to 6 s. If a process does not
+    /// Ends everything, removes the files of this `up`, ends the reaper. Blocks for up to 18 s. If a process does not
     /// end, state, lock and reaper remain, and the next call tries again.
     fn end_all(&self) -> Result<(), Failure> {
         let begin = Instant::now();

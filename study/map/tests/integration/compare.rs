@@ -93,6 +93,9 @@ fn another_instance_of_a_service_on_another_port_is_omitted() {
         host.flow(Side::Active, &active, None, link("127.0.0.1", "127.0.0.1", port), 7);
         host.flow(Side::Passive, &passive, None, link("127.0.0.1", "127.0.0.1", port), 7);
     }
-    let rows = |slice: &Slice| compare(&Map::of(slice, By::Service), &recorded_calls()).rows;
-    assert_eq!(rows(&both), rows(&alone));
+    let compared = |slice: &Slice| compare(&Map::of(slice, By::Service), &recorded_calls());
+    let (both, alone) = (compared(&both), compared(&alone));
+    assert_eq!(both.rows, alone.rows);
+    assert!(both.graph.remarks.iter().any(|remark| remark.contains("are left out: cart:8003, front:8080")));
+    assert!(!alone.graph.remarks.iter().any(|remark| remark.contains("are left out")));
 }
