@@ -160,7 +160,8 @@ impl UpState {
         atomic_file::write(&state_file(state_dir), &(text + "\n"))
     }
 
-    /// Ends the remaining processes of an `up` whose supervisor has ended, and removes its files. Blocks for up to 18 s.
+    /// Ends the remaining processes of an `up` whose supervisor has ended, and removes its files. Blocks for up to
+    /// 18 s.
     pub(crate) fn clean_up(&self, state_dir: &Path) -> Result<(), Failure> {
         tracing::info!(target_name = self.target, "ending the processes of a supervisor that has ended");
         if self.boot == boot_id().unwrap_or_default() {
