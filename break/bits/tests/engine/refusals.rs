@@ -61,7 +61,9 @@ fn programs_of_every_build_are_studied() {
     if !possible() {
         return;
     }
-    let built: [&[&str]; 5] = [&["-pie"], &["-no-pie", "-fno-pie"], &["-static"], &["-static-pie"], &["-s"]];
+    // the last one is where the code cache would be, and is stepped
+    let at_cache: &[&str] = &["-no-pie", "-fno-pie", "-Wl,-Ttext-segment=0x70000000"];
+    let built: [&[&str]; 6] = [&["-pie"], &["-no-pie", "-fno-pie"], &["-static"], &["-static-pie"], &["-s"], at_cache];
     for options in built {
         let program =
             program(&[&compiled("sums", options).to_string_lossy()], Some(written("two-lines", b"one\ntwo\n")));
@@ -188,6 +190,16 @@ fn time_random_numbers_and_ids_are_the_same_in_every_run() {
     assert!(output.starts_with("this is number "), "{output}");
     let (_, output) = studied(&misfit("sleeps"));
     assert_eq!(output, "awake\n");
+}
+
+#[test]
+fn a_program_that_maps_the_memory_of_the_code_cache_is_refused_unless_it_is_stepped() {
+    if !possible() {
+        return;
+    }
+    let maps = misfit("maps-cache");
+    is_refused(&maps, &["cannot be repeated exactly", "--stepper block"]);
+    assert_eq!(studied(&Program { stepper: Stepper::Block, ..maps }).1, "mapped\n");
 }
 
 #[test]
