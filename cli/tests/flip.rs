@@ -254,6 +254,7 @@ fn gdb_finds_the_process_at_the_flip() {
     let hit = usual["again"]["effect"]["hit"].as_str().unwrap();
     let after = home.run(&["flip", "replay", "last:1", "--gdb"]).exits(0);
     assert!(after.out.contains("right after RREG") && after.out.contains(hit), "{}", after.out);
+    assert!(after.out.contains("from here") && after.out.contains("ENOSYS"), "{}", after.out);
     home.run(&["flip", "replay", "last:1", "--before"]).exits(2);
 }
 

@@ -3,7 +3,8 @@
 
 use crate::support::{Engine, compiled, draw, possible, program, timeless, written};
 use bit_flips::engine_messages::{Injected, Limits, Method, Profile, Program, Request, Sites, Stepper};
-use model::flip::{Ending, FlipType};
+use model::flip::{Ending, FlipType, Output};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -184,12 +185,56 @@ fn time_random_numbers_and_ids_are_the_same_in_every_run() {
     let lines: Vec<_> = outputs[0].lines().collect();
     assert_eq!(lines[..3], ["1700000000", "slept 3605", "1000 1000 1"], "{}", outputs[0]);
     let path = lines[3].strip_prefix("path ").map(|path| u64::from_str_radix(path, 16));
-    assert!(matches!(path, Some(Ok(1..))) && lines.len() == 4, "{}", outputs[0]);
+    assert!(matches!(path, Some(Ok(1..))) && lines.len() == 5, "{}", outputs[0]);
     assert!(outputs.iter().all(|output| *output == outputs[0]), "{outputs:?}");
     let (_, output) = studied(&misfit("random"));
     assert!(output.starts_with("this is number "), "{output}");
     let (_, output) = studied(&misfit("sleeps"));
     assert_eq!(output, "awake\n");
+}
+
+#[test]
+fn a_flip_of_the_time_stamp_counter_is_activated() {
+    if !possible() {
+        return;
+    }
+    let path = compiled("surroundings", &[]);
+    let mut program = program(&[&path.to_string_lossy()], None);
+    program.sites.symbols = vec!["counter".into(), "counter_and_processor".into()];
+    let mut engine = Engine::start();
+    let golden = counters(&engine.begin(&program).unwrap().golden);
+    let draw = draw(&[FlipType::Wreg], 120);
+    for method in [Method::Fork, Method::Fresh] {
+        let (all, _) = engine.inject(&draw, method, &[], &[]);
+        for (index, name) in ["rdtsc", "rdtscp"].into_iter().enumerate() {
+            let mut registers = BTreeSet::new();
+            for Injected { injection, effect, output, .. } in &all {
+                let Some(injection) = injection.as_ref().filter(|one| one.instruction.trim() == name) else { continue };
+                assert!(effect.activated && effect.crash.is_none(), "{name}: {effect:?}");
+                let (low, high) = (golden[index] & 0xffff_ffff, golden[index] >> 32);
+                let register = effect.hit.split(' ').next().unwrap_or_default();
+                let flipped = match register {
+                    "eax" | "rax" => high << 32 | (low ^ 1 << injection.bit),
+                    "edx" | "rdx" => (high ^ 1 << injection.bit) << 32 | low,
+                    // the number of the processor, which the program does not use
+                    _ => golden[index],
+                };
+                let mut expected = golden;
+                expected[index] = flipped;
+                assert_eq!(output.as_ref().map_or(golden, counters), expected, "{name}: {injection:?} {effect:?}");
+                registers.insert(register.trim_start_matches(['e', 'r']).to_owned());
+            }
+            assert!(["ax", "dx"].iter().all(|half| registers.contains(*half)), "{name}: {registers:?} of 120 flips");
+        }
+    }
+}
+
+/// The values of the time stamp counter that `surroundings` prints.
+fn counters(output: &Output) -> [u64; 2] {
+    let text = String::from_utf8_lossy(&output.streams[0].bytes).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("counters ")).unwrap_or_else(|| panic!("{text}"));
+    let numbers: Vec<_> = line.split(' ').map(|number| u64::from_str_radix(number, 16).unwrap()).collect();
+    numbers.try_into().unwrap()
 }
 
 #[test]

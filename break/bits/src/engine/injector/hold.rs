@@ -27,10 +27,10 @@ impl Injector<'_> {
         path_difference::check_at_flip(&run, planned.position, planned.ip)?;
         run.golden.unmap_cache(run.gadget)?;
         let golden = &run.golden;
-        let stopped = golden.stopped_process()?;
+        let mut stopped = golden.stopped_process()?;
         let instruction = golden.code.instruction_at(planned.ip).expect("it was checked to be next");
         let injection = self.profiled.injection(&golden.code, &planned, &fault);
-        let handoff = hand_off(&stopped, run.gadget, &instruction, after.then_some(&fault))?;
+        let handoff = hand_off(&mut stopped, run.gadget, &instruction, after.then_some(&fault))?;
         let Handoff { hit, signal, ip } = handoff;
         let (pid, thread) = (stopped.process, stopped.thread.pid);
         (self.send)(&Reply::Held(Box::new(Held { pid, thread, ip, injection, hit, signal })))?;

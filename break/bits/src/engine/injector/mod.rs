@@ -195,7 +195,7 @@ impl<'a> Injector<'a> {
     fn apply_fault(
         &mut self,
         run: &GoldenRun,
-        stopped: StoppedProcess,
+        mut stopped: StoppedProcess,
         planned: &PlannedFlip,
         run_dir: RunDir,
         before_fork: usize,
@@ -207,7 +207,7 @@ impl<'a> Injector<'a> {
         let Some(fault) = &planned.fault else {
             return Ok(self.supervisor.add(stopped, disturbed, 0)?);
         };
-        let applied = apply(&stopped.thread, &instruction, fault)?;
+        let applied = apply(&stopped.thread, Some(&mut stopped.host), &instruction, fault)?;
         disturbed.fault_applied(applied.hit, applied.activated);
         match applied.next {
             NextAction::Resume(signal) => self.supervisor.add(stopped, disturbed, signal)?,
