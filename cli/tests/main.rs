@@ -16,6 +16,7 @@ mod guide;
 mod hostile;
 mod init;
 mod interference;
+mod kills;
 mod lost_status;
 mod map;
 mod map_shop;
@@ -32,7 +33,6 @@ mod services;
 mod store;
 mod support;
 mod sweep;
-mod sweep_kill;
 mod sweep_options;
 mod wrap;
 

@@ -8,6 +8,8 @@
 //! A part is a module below this one, with an entry in [`PARTS`] and its goals.
 
 mod envelopes;
+mod kills;
+mod replies;
 
 use super::{Goal, committed_figures, finish};
 use serde_json::{Map, Value};
@@ -27,12 +29,20 @@ impl Size {
 
 struct Part {
     name: &'static str,
+    /// Whether the quick form of all parts includes it. If not, `make test` runs what it measures in other areas.
+    quick: bool,
     measure: fn(&Size) -> Result<Value, String>,
     /// From the figures of the part, which are those of an earlier run if it was not measured.
     goals: fn(&Value, &Size) -> Vec<Goal>,
 }
 
-const PARTS: [Part; 1] = [Part { name: "envelopes", measure: envelopes::measure, goals: envelopes::goals }];
+const PARTS: [Part; 3] = [
+    Part { name: "envelopes", quick: true, measure: envelopes::measure, goals: envelopes::goals },
+    // the areas of the SDKs compare all replies
+    Part { name: "replies", quick: false, measure: replies::measure, goals: replies::goals },
+    // a test of the area `tool`
+    Part { name: "kills", quick: false, measure: kills::measure, goals: kills::goals },
+];
 
 pub fn bench() -> Result<(), String> {
     let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
@@ -47,7 +57,8 @@ pub fn bench() -> Result<(), String> {
     }
     let mut figures = if only.is_some() { committed_figures(name, exists) } else { Map::new() };
     println!("robust: seed {seed}");
-    for part in &PARTS {
+    let parts = PARTS.iter().filter(|part| part.quick || !quick || only.as_deref() == Some(part.name));
+    for part in parts.clone() {
         if only.as_ref().is_none_or(|only| only == part.name) {
             println!("\n {}", part.name);
             let measured = (part.measure)(&size).map_err(|e| format!("{}: {e}", part.name))?;
@@ -55,6 +66,6 @@ pub fn bench() -> Result<(), String> {
         }
     }
     let goals: Vec<Goal> =
-        PARTS.iter().flat_map(|part| (part.goals)(figures.get(part.name).unwrap_or(&Value::Null), &size)).collect();
+        parts.flat_map(|part| (part.goals)(figures.get(part.name).unwrap_or(&Value::Null), &size)).collect();
     finish(name, seed, &goals, Value::Object(figures))
 }

@@ -6,13 +6,11 @@ use crate::health::describe_io_error;
 use model::Failure;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Replaces `path`. On failure the old file is unchanged and no temporary file remains.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.new", std::process::id()));
-    let temporary = std::path::PathBuf::from(temporary);
+    let temporary = temporary(path, std::process::id());
     let written = std::fs::OpenOptions::new()
         .write(true)
         .create(true)
@@ -25,6 +23,13 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
         let _ = std::fs::remove_file(&temporary);
         cannot_write(path, &error)
     })
+}
+
+/// What is written by the process `pid` before it becomes `path`. Remains if that process is killed.
+pub(crate) fn temporary(path: &Path, pid: u32) -> PathBuf {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{pid}.new"));
+    temporary.into()
 }
 
 /// The failure of writing one of our files, such as a full disk or a missing permission.

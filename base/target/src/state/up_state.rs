@@ -175,9 +175,10 @@ impl UpState {
     }
 
     pub(crate) fn remove_files(&self, state_dir: &Path) {
-        remove_marked(&self.trust_file, &self.mark);
-        status_dir::remove(&status_dir::path(state_dir), &self.mark);
-        remove_marked(&state_file(state_dir), &self.mark);
+        let supervisor = self.supervisor.pid;
+        remove_marked(&self.trust_file, &self.mark, supervisor);
+        status_dir::remove(&status_dir::path(state_dir), &self.mark, supervisor);
+        remove_marked(&state_file(state_dir), &self.mark, supervisor);
     }
 
     fn processes(&self) -> OwnedProcesses {

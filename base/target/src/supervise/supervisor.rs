@@ -300,7 +300,7 @@ impl Inner {
             None => (Trust::generate(&target.name)?, options.state_dir.join("trust")),
         };
         let kept = options.kept_trust.is_some();
-        let status = status_dir::create(&options.state_dir, &mark)?;
+        let status = status_dir::path(&options.state_dir);
         let inner = Inner {
             peers: target.peers(),
             running: Mutex::new(Running { services: Vec::new(), reaper: None, lock: Some(lock) }),
@@ -315,9 +315,11 @@ impl Inner {
         };
         let text = format!("# up {}\n{}", inner.mark, inner.trust.text());
         let write_trust = || if kept { Ok(()) } else { atomic_file::write(&inner.trust_file, &text) };
+        // the reaper comes first: it removes the other files if this process is killed
         let ready = inner
             .start_reaper()
             .map(|reaper| inner.running().reaper = Some(reaper))
+            .and_then(|()| status_dir::create(&inner.options.state_dir, &inner.mark).map(|_| ()))
             .and_then(|()| write_trust())
             .and_then(|()| inner.write_state());
         match ready {
