@@ -160,7 +160,7 @@ class Exchange:
     def returns_unchanged(self, response: httpx.Response) -> bool:
         """Records the reply, now or at its tail. False: a fault changes the body, which must be read for that."""
         status = response.status_code
-        found = take_reply_history(response.headers, response.headers.get_list)
+        found = take_reply_history(status, response.headers, response.headers.get_list)
         changes = self.effect.outcome in CHANGED_REPLIES
         if not found.has_tail:
             self._record_reply(found.history, status)
