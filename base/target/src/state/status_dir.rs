@@ -2,7 +2,7 @@
 //!
 //! A file `.up` in it holds the mark of its `up`, so that the folder of a later one is not removed by mistake.
 
-use crate::state::atomic_file::{self, cannot_write};
+use crate::state::atomic_file;
 use model::Failure;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) fn path(state_dir: &Path) -> PathBuf {
 pub(crate) fn create(state_dir: &Path, mark: &str) -> Result<PathBuf, Failure> {
     let folder = path(state_dir);
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+    atomic_file::create_folder(&folder)?;
     atomic_file::write(&folder.join(MARK_FILE), mark)?;
     Ok(folder)
 }
