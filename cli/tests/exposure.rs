@@ -1,6 +1,7 @@
-//! What other users can learn: the rights of files.
+//! What other users and readers of shared files can learn: rights of files, and contents of reports and exports.
 
-use crate::support::Home;
+use crate::support::service::{SECRET_CALL, Service, TRUST};
+use crate::support::{Completed, Home};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,5 +98,113 @@ fn every_command_closes_an_empty_home() {
         home.run(&[verb, &["--home", "h7"]].concat());
         assert_eq!(std::fs::metadata(&store).unwrap().mode() & 0o777, 0o700, "{verb:?}");
         std::fs::remove_dir_all(&store).unwrap();
+    }
+}
+
+/// A request full of secrets to a service that calls another one with secrets in the path.
+struct SecretRequest {
+    home: Home,
+    service: Service,
+    trust: String,
+}
+
+const FORMATS: [&str; 4] = ["otlp", "jaeger", "zipkin", "perfetto"];
+
+/// Every secret contains one of these.
+const SECRETS: [&str; 2] = ["SECRET", "anna@secret.example"];
+
+impl SecretRequest {
+    fn new(name: &str) -> SecretRequest {
+        let home = Home::new(name);
+        let trust = home.write("trust", TRUST).display().to_string();
+        SecretRequest { home, service: Service::start(), trust }
+    }
+
+    fn send(&self, verb: &str, more: &[&str]) -> Completed {
+        let base = self.service.url.strip_suffix("/orders").unwrap();
+        let url = format!("{base}/reset/SECRETlettersonly/x?token=SECRETquery");
+        let before = format!("POST {base}/login/SECRETbefore SECRETprepared");
+        let request = [
+            verb,
+            &url,
+            "--trust",
+            &self.trust,
+            "-H",
+            "x-token: SECRETheader",
+            "-H",
+            "cookie: sid=SECRETcookie",
+            "-d",
+            "SECRETbody",
+            "--before",
+            &before,
+            "--expect-json",
+            "$.user=SECRETvalue",
+        ];
+        self.home.run(&[&request[..], more].concat())
+    }
+
+    /// The page of the newest run.
+    fn report(&self, more: &[&str]) -> String {
+        self.home.run(&[&["report", "last", "-o", "page.html"][..], more].concat()).exits(0);
+        std::fs::read_to_string(self.home.file("page.html")).unwrap()
+    }
+
+    fn export(&self, format: &str, more: &[&str]) -> String {
+        self.home.run(&[&["export", "last", "--format", format][..], more].concat()).exits(0).out
+    }
+}
+
+fn assert_no_secret(what: &str, text: &str) {
+    for secret in SECRETS {
+        if let Some(at) = text.find(secret) {
+            let around: String = text[..at].chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
+            panic!("{what} contains {}, after: {around}", text[at..].chars().take(40).collect::<String>());
+        }
+    }
+}
+
+/// Reports left out parts of paths only if they had digits, not in names of calls, and exports left out nothing.
+#[test]
+fn nothing_that_is_shared_contains_a_secret() {
+    let secret = SecretRequest::new("secrets");
+    secret.send("sweep", &["-s", "services", "-s", "temporal", "--junit", "junit.xml"]).exits(1);
+    let page = secret.report(&[]);
+    assert_no_secret("the report of a sweep", &page);
+    for shown in ["/reset/…/x", "/token/…/user/…", "faultloom show "] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    let junit = std::fs::read_to_string(secret.home.file("junit.xml")).unwrap();
+    assert_no_secret("the JUnit file", &junit);
+    assert!(junit.contains("/user has another value"), "{junit}");
+    for format in FORMATS {
+        assert_no_secret(format, &secret.export(format, &[]));
+        assert_no_secret(format, &secret.export(format, &["--bug", "1"]));
+    }
+    // the owner's terminal prints the exact command
+    secret.home.run(&["show"]).exits(0).says("SECRETlettersonly").says("SECRETbody").says("SECRETtokenABCDEF");
+
+    let fault = format!("mail/{SECRET_CALL} reset");
+    secret.send("record", &["--fault", &fault]);
+    assert_no_secret("the report of a recording", &secret.report(&[]));
+    for format in FORMATS {
+        let exported = secret.export(format, &[]);
+        assert_no_secret(format, &exported);
+        assert!(exported.contains("GET /token/…/user/…"), "{exported}");
+    }
+}
+
+#[test]
+fn unredacted_output_has_complete_paths_and_no_values() {
+    let secret = SecretRequest::new("unredacted");
+    secret.send("sweep", &["-s", "services"]).exits(1);
+    let page = secret.report(&["--unredacted"]);
+    for shown in ["/reset/SECRETlettersonly/x", "/login/SECRETbefore", SECRET_CALL] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    for hidden in ["query", "header", "cookie", "body", "prepared", "value", "other"] {
+        assert!(!page.contains(&format!("SECRET{hidden}")), "{hidden}");
+    }
+    for format in FORMATS {
+        assert!(secret.export(format, &["--unredacted"]).contains(SECRET_CALL), "{format}");
     }
 }
