@@ -19,8 +19,8 @@ key trace t1 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n\
 key fault f1 202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f\n\
 faults on\n";
 
-/// The paths of requests that a service without route templates handles: it calls `mail` at [`SECRET_CALL`], and replies
-/// with a body that depends on that call.
+/// Requests to paths below it are handled as by a service without route templates: it calls `mail` at [`SECRET_CALL`]
+/// and replies with a body that depends on that call.
 pub const SECRET_PATHS: &str = "/reset/";
 pub const SECRET_CALL: &str = "GET /token/SECRETtokenABCDEF/user/anna@secret.example";
 
