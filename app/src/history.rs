@@ -1,6 +1,6 @@
 //! The runs of a store: list, delete, show, compare, report, export. The same for every kind of run.
 
-use crate::kind::{self, Difference, RunKind, Selection, StoredRun};
+use crate::kind::{self, Difference, Names, RunKind, Selection, StoredRun};
 use crate::spec::{NoOptions, Version};
 use crate::view::View;
 use crate::{Context, register_schema, trace_diff};
@@ -151,6 +151,9 @@ pub struct ReportSpec {
     /// Where to write it; default: in the run's folder.
     #[serde(default)]
     pub output: Option<PathBuf>,
+    /// Show paths and program arguments in full. They may contain secrets.
+    #[serde(default)]
+    pub unredacted: bool,
 }
 
 register_schema!("report", ReportSpec);
@@ -162,12 +165,17 @@ pub struct WrittenReport {
 
 pub async fn report(context: &Context, spec: &ReportSpec) -> Result<WrittenReport, Failure> {
     let (stored, _) = find(context, &spec.run).await?;
-    let path = write_report(context, &stored, spec.output.as_deref())?;
+    let path = write_report(context, &stored, spec.output.as_deref(), Names::from_option(spec.unredacted))?;
     Ok(WrittenReport { run: stored.run.id, path })
 }
 
-pub(crate) fn write_report(context: &Context, stored: &StoredRun, output: Option<&Path>) -> Result<PathBuf, Failure> {
-    let html = kind::of(&stored.run)?.report(context, stored)?;
+pub(crate) fn write_report(
+    context: &Context,
+    stored: &StoredRun,
+    output: Option<&Path>,
+    names: Names,
+) -> Result<PathBuf, Failure> {
+    let html = kind::of(&stored.run)?.report(context, stored, names)?;
     match output {
         None => stored.dir.write(REPORT_FILE, html.as_bytes()),
         Some(path) => write_to(path, html.as_bytes()).map(|()| path.to_owned()),
@@ -203,6 +211,9 @@ pub struct ExportSpec {
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub bug: Option<u64>,
+    /// Export paths in full. They may contain secrets.
+    #[serde(default)]
+    pub unredacted: bool,
 }
 
 register_schema!("export", ExportSpec);
@@ -222,7 +233,11 @@ pub async fn export(context: &Context, spec: &ExportSpec) -> Result<Export, Fail
     };
     let (stored, kind) = find(context, &spec.run).await?;
     let selection = spec.bug.map_or(Selection::Main, Selection::Bug);
-    let found = kind.traces(context, &stored, selection)?;
+    let mut found = kind.traces(context, &stored, selection)?;
+    if !spec.unredacted {
+        found.traces.iter_mut().for_each(|trace| *trace = model::redact::trace(trace));
+        found.faults.iter_mut().for_each(|fault| *fault = model::redact::fault(fault));
+    }
     let document = exchange::export(&found.traces, &found.faults, format)?.to_string();
     Ok(Export { run: stored.run.id, traces: found.traces.len(), document })
 }

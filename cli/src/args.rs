@@ -373,6 +373,9 @@ pub struct Report {
     /// File to write [default: in the run's folder]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Show paths and program arguments in full; they may contain secrets. Headers and bodies are left out anyway
+    #[arg(long)]
+    pub unredacted: bool,
 }
 
 #[derive(ClapArgs)]
@@ -388,6 +391,9 @@ pub struct Export {
     /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Export paths in full; they may contain secrets
+    #[arg(long)]
+    pub unredacted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -8,6 +8,7 @@ mod crash;
 mod doctor;
 mod env;
 mod exchange;
+mod exposure;
 mod fleet;
 mod flip;
 mod flip_guide;

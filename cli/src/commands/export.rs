@@ -14,7 +14,8 @@ pub async fn export(context: &Context, args: &Export) -> Result<Exit, Failure> {
         Format::Zipkin => ExportFormat::Zipkin,
         Format::Perfetto => ExportFormat::Perfetto,
     };
-    let spec = ExportSpec { version: Version, run: args.run.clone(), format, bug: args.bug };
+    let spec =
+        ExportSpec { version: Version, run: args.run.clone(), format, bug: args.bug, unredacted: args.unredacted };
     let export = history::export(context, &spec).await?;
     let Some(path) = &args.output else {
         println!("{}", export.document);

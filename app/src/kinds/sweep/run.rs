@@ -4,7 +4,7 @@ use super::spec::{ResumeSpec, StoredSpec, SweepSpec};
 use super::{NAME, RESULTS, junit};
 use crate::event::Progress;
 use crate::history::write_report;
-use crate::kind::StoredRun;
+use crate::kind::{Names, StoredRun};
 use crate::request::no_history;
 use crate::target_session::TargetSession;
 use crate::text::{grouped, plural};
@@ -209,7 +209,7 @@ async fn finish(
         "bugs": results.bugs.len(), "repeated": results.repeated, "crashed": crashed,
     });
     store.finish(&mut stored.run, verdict, summary).await?;
-    let report = write_report(context, &stored, None)?;
+    let report = write_report(context, &stored, None, Names::Redacted)?;
     if let Some(path) = junit_file {
         let cases: Vec<Case> = spaces.into_iter().flat_map(|run| run.cases).collect();
         junit::write(path, &results, &cases)?;

@@ -2,7 +2,7 @@
 //!
 //! A file `.up` in it holds the mark of its `up`, so that the folder of a later one is not removed by mistake.
 
-use crate::state::atomic_file::{self, cannot_write};
+use crate::state::atomic_file;
 use model::Failure;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ pub(crate) fn create(state_dir: &Path, mark: &str) -> Result<PathBuf, Failure> {
     let temporary = atomic_file::temporary(&folder, std::process::id());
     let _ = std::fs::remove_dir_all(&folder);
     let _ = std::fs::remove_dir_all(&temporary);
-    std::fs::create_dir_all(&temporary).map_err(|error| cannot_write(&temporary, &error))?;
+    atomic_file::create_folder(&temporary)?;
     atomic_file::write(&temporary.join(MARK_FILE), mark)?;
-    std::fs::rename(&temporary, &folder).map_err(|error| cannot_write(&folder, &error))?;
+    std::fs::rename(&temporary, &folder).map_err(|error| atomic_file::cannot_write(&folder, &error))?;
     Ok(folder)
 }
 

@@ -281,7 +281,7 @@ impl Inner {
     /// Everything before the first service. Blocks.
     fn prepare(target: Target, mut options: StartOptions, reaper_ends: mpsc::Sender<u32>) -> Result<Inner, Failure> {
         let logs = options.state_dir.join("logs");
-        std::fs::create_dir_all(&logs).map_err(|error| cannot_write(&logs, &error))?;
+        atomic_file::create_folder(&logs)?;
         options.state_dir =
             options.state_dir.canonicalize().map_err(|error| cannot_write(&options.state_dir, &error))?;
         let lock = lock(&options.state_dir)?;
@@ -575,7 +575,7 @@ impl Inner {
 /// One `up` per folder: a lock that the kernel releases when its holder dies.
 fn lock(state_dir: &Path) -> Result<File, Failure> {
     let path = state_dir.join("lock");
-    let file = File::options().write(true).create(true).truncate(false).open(&path);
+    let file = atomic_file::private().write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(|error| cannot_write(&path, &error))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
