@@ -256,8 +256,12 @@ test('a request that is ended while its reply is awaited has no response and fai
 test('fetch fails at once if a compressed reply cannot be decoded', { timeout: 20_000 }, async (t) => {
   const bytes = Buffer.alloc(3000, 'x');
   const reply = Buffer.concat([head('content-encoding: gzip', `content-length: ${bytes.length}`), bytes]);
-  const port = await scripted(t, reply, (socket) => socket.end());
-  const get = () => fetch(`http://127.0.0.1:${port}/`).then((response) => response.text());
+  // a server of its own for each call: the first one's connection would be reused while its server closes it
+  const ports = [];
+  for (let i = 0; i < 2; i++) {
+    ports.push(await scripted(t, reply, (socket) => socket.end()));
+  }
+  const get = () => fetch(`http://127.0.0.1:${ports.pop()}/`).then((response) => response.text());
   const failure = (error) => [error.name, error.cause?.code];
   const untraced = await get().then(() => 'a body', failure);
   assert.deepStrictEqual(untraced, ['TypeError', 'Z_DATA_ERROR']);
