@@ -1,9 +1,10 @@
 //! What a program reads of its host and of the time: the same in every run.
 //!
-//! The filter stops a program before calls whose results differ from run to run: clocks, sleeps, random numbers, ids,
-//! processors, free memory. The supervisor answers them from a [`VirtualHost`], of which a fork gets a copy. Together
-//! with the fixed initial stack (`entry_state`), fixed random devices (`view`) and a time stamp counter that traps, the
-//! path of a program with one thread depends on its input alone.
+//! The filter stops a program before calls whose results differ from run to run: clocks, sleeps, waits with a timeout,
+//! random numbers, ids, processors, memory, resource usage. The supervisor answers them from a [`VirtualHost`], of
+//! which a fork gets a copy. Together with the fixed initial stack (`entry_state`), fixed random devices (`view`) and a
+//! time stamp counter that traps, the path of a program with one thread depends on its input alone. The exceptions are
+//! in docs/decisions/0038-same-surroundings-in-every-run.md.
 //!
 //! Time is virtual: each reading of a clock takes a microsecond, and a sleep ends at once and takes its whole time. A
 //! program that starts kernel threads gets the real clocks from then on, because its threads wait in the kernel, in
@@ -21,7 +22,8 @@ pub const PROCESS: u64 = 1000;
 const PARENT: u64 = 999;
 /// 14 November 2023, as under the replay shim.
 const WALL_START: Duration = Duration::from_secs(1_700_000_000);
-/// Not later than the real monotonic clock, which a program with threads continues with.
+/// A program with threads gets the real clocks from its first thread on. Few hosts have run for less time than this, so
+/// this clock then moves forward, unless the program has slept before.
 const MONOTONIC_START: Duration = Duration::from_secs(10);
 /// So that a loop that waits for a later time ends.
 const READING: Duration = Duration::from_micros(1);
@@ -88,6 +90,17 @@ pub struct AfterCall {
     /// The program's own arguments, which are put back.
     rdx: u64,
     r10: u64,
+    /// The time in the program's memory that was replaced, which is put back as well.
+    replaced: Option<ReplacedTime>,
+}
+
+/// A time in the program's memory, in place of which the kernel got zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ReplacedTime {
+    at: u64,
+    bytes: [u8; 16],
+    /// The call writes the time that is left: none, if it reports nothing. Otherwise it leaves the time unchanged.
+    is_updated: bool,
 }
 
 impl VirtualHost {
@@ -145,10 +158,15 @@ impl VirtualHost {
         Ok(Answer::Resume)
     }
 
-    /// The registers after a call that [`Answer::Finish`] was returned for.
-    pub fn after_call(&mut self, after: AfterCall, registers: &Registers) -> Registers {
-        if registers.rax == 0 {
+    /// The registers after a call of `thread` that [`Answer::Finish`] was returned for. Restores the program's memory.
+    pub fn after_call(&mut self, thread: &Tracee, after: AfterCall, registers: &Registers) -> Registers {
+        let reports_nothing = registers.rax == 0;
+        if reports_nothing {
             self.now += after.waited;
+        }
+        if let Some(time) = after.replaced.filter(|time| !(reports_nothing && time.is_updated)) {
+            // it was writable before the call
+            let _ = write(thread, time.at, &time.bytes);
         }
         Registers { rdx: after.rdx, r10: after.r10, ..*registers }
     }
@@ -238,19 +256,22 @@ impl VirtualHost {
             _ => Registers { r10: 0, ..*registers },
         };
         thread.set_registers(&without)?;
-        Ok(Answer::Finish(AfterCall { waited: time, rdx: registers.rdx, r10: registers.r10 }))
+        Ok(Answer::Finish(AfterCall { waited: time, rdx: registers.rdx, r10: registers.r10, replaced: None }))
     }
 
-    /// The same with the time in memory, where the kernel itself would write the time that is left.
+    /// The same with the time in memory.
     fn wait_until(&mut self, thread: &Tracee, at: u64, unit: u32) -> io::Result<Answer> {
         let Some(time) = (at != 0).then(|| time_at(thread, at, unit).ok()).flatten() else {
             return Ok(Answer::Resume);
         };
-        if time.is_zero() || write(thread, at, &[0; 16]).is_err() {
+        let mut bytes = [0; 16];
+        if time.is_zero() || thread.read(at, &mut bytes).is_err() || write(thread, at, &[0; 16]).is_err() {
             return Ok(Answer::Resume);
         }
-        let registers = thread.registers()?;
-        Ok(Answer::Finish(AfterCall { waited: time, rdx: registers.rdx, r10: registers.r10 }))
+        let Registers { rdx, r10, orig_rax, .. } = thread.registers()?;
+        let is_updated = orig_rax as libc::c_long != libc::SYS_epoll_pwait2;
+        let replaced = Some(ReplacedTime { at, bytes, is_updated });
+        Ok(Answer::Finish(AfterCall { waited: time, rdx, r10, replaced }))
     }
 }
 
@@ -258,14 +279,12 @@ impl VirtualHost {
 /// Returns the stop that ended it, if that is not the completed call: the caller handles it instead of resuming.
 pub fn answer_and_complete(host: &mut VirtualHost, thread: &Tracee, process: Pid) -> io::Result<Option<Stop>> {
     let Answer::Finish(after) = host.answer(thread, process)? else { return Ok(None) };
-    match thread.step()? {
-        stop if stop.trapped() => {
-            let registers = thread.registers()?;
-            thread.set_registers(&host.after_call(after, &registers))?;
-            Ok(None)
-        }
-        stop => Ok(Some(stop)),
+    let stop = thread.step()?;
+    if !stop.ended() {
+        let registers = thread.registers()?;
+        thread.set_registers(&host.after_call(thread, after, &registers))?;
     }
+    Ok(Some(stop).filter(|stop| !stop.trapped()))
 }
 
 /// The registers with which a program signals itself, if it names itself by its virtual ids.
@@ -368,11 +387,26 @@ mod tests {
     #[test]
     fn a_wait_takes_its_time_only_if_nothing_happened() {
         let mut host = VirtualHost::new(false);
-        let after = AfterCall { waited: Duration::from_secs(3), rdx: 7, r10: 8 };
-        let registers = host.after_call(after, &Registers { rax: 1, ..no_registers() });
+        let thread = Tracee::new(std::process::id() as Pid).expect("this process has memory");
+        let after = AfterCall { waited: Duration::from_secs(3), rdx: 7, r10: 8, replaced: None };
+        let registers = host.after_call(&thread, after, &Registers { rax: 1, ..no_registers() });
         assert_eq!((host.now, registers.rdx, registers.r10), (Duration::ZERO, 7, 8));
-        host.after_call(after, &no_registers());
+        host.after_call(&thread, after, &no_registers());
         assert_eq!(host.now, Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_replaced_time_is_restored_unless_the_call_would_leave_none() {
+        let mut host = VirtualHost::new(false);
+        let thread = Tracee::new(std::process::id() as Pid).expect("this process has memory");
+        for (is_updated, rax, expected) in [(true, 0, 0), (true, 1, 3), (false, 0, 3), (false, 1, 3)] {
+            let mut time = [0u8; 16];
+            let replaced = ReplacedTime { at: &raw mut time as u64, bytes: [3; 16], is_updated };
+            let after = AfterCall { waited: Duration::from_secs(3), rdx: 7, r10: 8, replaced: Some(replaced) };
+            host.after_call(&thread, after, &Registers { rax, ..no_registers() });
+            // written by the kernel, which the compiler does not know
+            assert_eq!(std::hint::black_box(&time), &[expected; 16], "{is_updated} {rax}");
+        }
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Request {
-    /// The first request: runs the program undisturbed (twice natively, once stepped). Reply: [`Reply::Profile`].
+    /// The first request: runs the program undisturbed (twice natively, and once or twice to record its path). Reply:
+    /// [`Reply::Profile`].
     Begin(Box<Program>),
     /// Tries every flip of the types during the work for one reply (an index of [`Profile::replies`]). Replies:
     /// [`Reply::Totals`], one [`Reply::Injected`] per class, [`Reply::Done`]. Without `classes`, every flip is tried by
@@ -207,6 +208,4 @@ pub struct Timings {
     pub wall: f64,
     /// CPU time of the engine and all its children, after the profile.
     pub cpu: f64,
-    /// Points at which the golden process was not where the profile had it. Must be 0 for a valid campaign.
-    pub misses: u64,
 }

@@ -15,7 +15,7 @@ use crate::program::executable::ElfProperties;
 use crate::program::inspect;
 use crate::tracing::blocks::StepResult;
 use crate::tracing::code::{BlockId, Code};
-use crate::tracing::code_cache::Left;
+use crate::tracing::code_cache::CacheExit;
 use crate::tracing::golden::GoldenProcess;
 use crate::tracing::syscall_policy::SyscallPolicy;
 use model::Failure;
@@ -52,9 +52,9 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64) -> io::Result<()>;
 /// Instructions that a program executes per microsecond of CPU time, for estimates only.
 const INSTRUCTIONS_PER_US: u64 = 1_000;
 
-/// Runs the program twice natively and twice stepped: all four runs must write the same output, and the stepped ones
-/// must take the same path. Programs whose every block is stepped to a breakpoint are stepped once: their path is
-/// checked at the flips.
+/// Runs the program twice natively, and once more to record its path: all three runs must write the same output. In a
+/// code cache it is run once again, and must take the same path. Programs whose every block is stepped are not: their
+/// path is checked at the flips.
 pub fn profile(sandbox: &Sandbox, program: &Program, on_progress: OnProgress) -> Result<ProfiledProgram, Refusal> {
     let begin = Instant::now();
     let elf = inspect::check(program, sandbox.user)?;
@@ -153,15 +153,15 @@ fn record_stream(
         on_progress(stream.instructions())?;
         if stream.instructions() > limit {
             return Err(Failure::environment(format!("the program executes more than {limit} instructions"))
-                .why("each run is stepped, and the path of every run is stored")
+                .why("the path of a run is stored, and later runs are compared with it")
                 .next("give it less input, or raise --max-instructions")
                 .into());
         }
         if run.golden.has_cache() {
             ran.clear();
-            let left = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
+            let exit = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
             stream.extend(&run.golden.code, &ran);
-            if left == Left::Limit {
+            if exit == CacheExit::Limit {
                 continue;
             }
         }
@@ -200,10 +200,10 @@ fn check_path(
         on_progress(run.golden.position)?;
         if run.golden.has_cache() {
             ran.clear();
-            let left = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
+            let exit = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
             check_blocks(run, stream, entry, &ran)?;
             entry += ran.len();
-            if left == Left::Limit {
+            if exit == CacheExit::Limit {
                 continue;
             }
         }

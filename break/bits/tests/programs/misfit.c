@@ -87,6 +87,14 @@ static void random_number(void) {
     printf("this is number %08x\n", number);
 }
 
+/* at the address of the code cache */
+static void maps_cache(void) {
+    void *at = (void *)0x70000000;
+    if (mmap(at, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+        exit(9);
+    puts("mapped");
+}
+
 static void forks(void) {
     pid_t child = fork();
     if (child == 0)
@@ -133,9 +141,10 @@ static void counts(void) {
 
 static const struct { const char *name; void (*act)(void); } acts[] = {
     {"jit", jit}, {"late-jit", late_jit}, {"strict-jit", strict_jit}, {"shared", shared}, {"pipe", piped},
-    {"nameless", nameless}, {"random", random_number}, {"real-id", real_id}, {"unsteady", unsteady}, {"forks", forks}, {"spawns", spawns}, {"daemonises", daemonises},
-    {"becomes", becomes}, {"kills", kills}, {"crashes", crashes}, {"sleeps", sleeps}, {"waits", waits}, {"aborts", aborts}, {"fails", fails}, {"loops", loops},
-    {"floods", floods}, {"reads-on", reads_on}, {"counts", counts},
+    {"nameless", nameless}, {"random", random_number}, {"real-id", real_id}, {"unsteady", unsteady},
+    {"maps-cache", maps_cache}, {"forks", forks}, {"spawns", spawns}, {"daemonises", daemonises},
+    {"becomes", becomes}, {"kills", kills}, {"crashes", crashes}, {"sleeps", sleeps}, {"waits", waits},
+    {"aborts", aborts}, {"fails", fails}, {"loops", loops}, {"floods", floods}, {"reads-on", reads_on}, {"counts", counts},
 };
 
 int main(int count, char **words) {

@@ -40,6 +40,12 @@ static unsigned long random_file(void) {
     return number;
 }
 
+__attribute__((noinline)) static unsigned long counter(void) { return __rdtsc(); }
+
+__attribute__((noinline)) static unsigned long counter_and_processor(void) {
+    unsigned processor;
+    return __rdtscp(&processor);
+}
 
 int main(void) {
     long wall = now(CLOCK_REALTIME), start = now(CLOCK_MONOTONIC);
@@ -56,9 +62,9 @@ int main(void) {
         return 9;
     depend(number);
     depend(random_file());
-    depend(__rdtsc());
-    unsigned processor;
-    depend(__rdtscp(&processor));
+    unsigned long first = counter(), second = counter_and_processor();
+    depend(first);
+    depend(second);
     struct timeval time;
     gettimeofday(&time, NULL);
     depend((unsigned long)time.tv_usec);
@@ -74,6 +80,7 @@ int main(void) {
         return 9;
     printf("%d %d %d\n", getpid(), gettid(), CPU_COUNT(&processors));
     printf("path %lx\n", path);
+    printf("counters %lx %lx\n", first, second);
     fflush(stdout);
     return 0;
 }
