@@ -221,7 +221,8 @@ fn progress_is_shown_before_the_first_flip_and_an_early_end_keeps_nothing() {
     // standard error is a file or a pipe here: a line every few seconds
     wait_for("progress", || command.err_so_far().contains("of the reference run").then_some(()));
     command.signal("INT");
-    command.wait().exits(4).says("stopped before its first flip").says("nothing was stored");
+    let stopped = command.wait().exits(4).says("stopped before its first flip").says("nothing was stored");
+    assert!(stopped.err.contains("stopping (Ctrl-C") && !stopped.err.contains("is stored"), "{}", stopped.err);
     assert_eq!(home.run(&["runs", "--json"]).json(), runs, "it is no run");
 }
 

@@ -50,7 +50,7 @@ fn has_output(program: &Program, profile: &Profile) -> bool {
 fn written(stderr: &str) -> String {
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     let quoted = |line: &str| line.chars().take(LINE_MAX).collect::<String>();
-    match (lines.next(), lines.last()) {
+    match (lines.next(), lines.next_back()) {
         (None, _) => "writes nothing to standard error".to_owned(),
         (Some(first), None) => format!("writes to standard error: {}", quoted(first)),
         // the reason is in the last line of a trace of the stack
