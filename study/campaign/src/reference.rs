@@ -17,7 +17,7 @@ pub fn check(program: &Program, rules: &Rules, profile: &Profile) -> Result<(), 
     let exits = format!("it exits with status {status} and {}", written(&profile.stderr));
     if !has_output(program, profile) {
         return Err(Failure::environment("the undisturbed program writes no output to compare with")
-            .why(format!("{exits}: no flip could be seen to have an effect"))
+            .why(format!("every flip would count as \"no effect\"; {exits}"))
             .next(advice(program).unwrap_or_else(|| {
                 "run it by hand with the same arguments; pass what it reads by --stdin, --file and --env".to_owned()
             })));
