@@ -221,7 +221,8 @@ fn progress_is_shown_before_the_first_flip_and_an_early_end_keeps_nothing() {
     // standard error is a file or a pipe here: a line every few seconds
     wait_for("progress", || command.err_so_far().contains("of the reference run").then_some(()));
     command.signal("INT");
-    command.wait().exits(4).says("stopped before its first flip").says("nothing was stored");
+    let stopped = command.wait().exits(4).says("stopped before its first flip").says("nothing was stored");
+    assert!(stopped.err.contains("stopping (Ctrl-C") && !stopped.err.contains("is stored"), "{}", stopped.err);
     assert_eq!(home.run(&["runs", "--json"]).json(), runs, "it is no run");
 }
 
@@ -478,6 +479,66 @@ int main(void) { char id[16] = {0}; return readlink("/proc/self", id, 15) < 0 ||
         ran.exits(code);
     }
     assert_eq!(home.run(&["runs", "--json"]).json(), serde_json::json!([]), "what was refused is no run");
+}
+
+/// Such a program repeats its failure exactly, so every flip would have no effect.
+#[test]
+fn a_program_that_fails_at_once_is_refused_with_the_file_it_misses() {
+    let Some(home) = home("flip-fails") else { return };
+    home.write("words", "one\ntwo\n");
+    home.write("a.lua", "for i = 1, 9 do print(i * 6) end\n");
+    let runs = home.run(&["runs", "--json"]).json();
+    let flip =
+        |options: &[&str], program: &[&str]| home.run(&[&["flip", "-n", "3"], options, &["--"], program].concat());
+    let gzip = flip(&[], &["gzip", "-c", "words"]).exits(3);
+    for words in ["no output", "No such file", "--file words", "the argument words names a file here"] {
+        assert!(gzip.err.contains(words), "{words:?} is not in: {}", gzip.err);
+    }
+    flip(&[], &["cat", "no-such-file"]).exits(3).says("writes to standard error").says("No such file");
+    flip(&["--file", "words"], &["cat", "other"]).exits(3).says("no output");
+    // it writes a count, and its status is 1 if that is 0
+    flip(&["--file", "words"], &["grep", "-c", "three", "words"]).exits(3).says("status 1").says("--expect-exit 1");
+    assert_eq!(home.run(&["runs", "--json"]).json(), runs, "what was refused is no run");
+    let expected = flip(&["--json", "--expect-exit", "1", "--file", "words"], &["grep", "-c", "three", "words"]);
+    assert_eq!(number(&campaign(&expected), "/variants/0/controls/deviating"), 0, "{}", expected.err);
+    if !std::path::Path::new("/usr/bin/lua5.4").exists() {
+        return skipped("lua5.4 is not installed");
+    }
+    flip(&[], &["lua5.4", "a.lua"]).exits(3).says("cannot open a.lua").says("--file a.lua");
+    flip(&[], &["lua5.4", "no-such.lua"]).exits(3).says("cannot open no-such.lua");
+    let found = campaign(&flip(&["--json", "--file", "a.lua"], &["lua5.4", "a.lua"]));
+    let of = |key: &str| number(&found, &format!("/variants/0/controls/{key}"));
+    assert_eq!((of("run"), of("deviating")), (20, 0));
+}
+
+#[test]
+fn copied_files_have_the_same_times_in_every_run() {
+    let Some(home) = home("flip-times") else { return };
+    home.write("s.txt", &"a line to compress\n".repeat(20));
+    compiled(
+        &home,
+        "times",
+        r#"#include <stdio.h>
+#include <sys/stat.h>
+int main(void) {
+    struct stat of;
+    return stat("s.txt", &of) < 0 || printf("%ld %ld\n", (long)of.st_mtime, (long)of.st_atime) < 0;
+}"#,
+        &[],
+    );
+    let ran = home.run(&["flip", "--json", "-n", "1", "--types", "CF", "--file", "s.txt", "--", "./times"]);
+    let run = ran.json()["run"].as_str().unwrap().to_owned();
+    let golden = std::fs::read_to_string(home.file(&format!(".faultloom/runs/{run}/golden-0.json"))).unwrap();
+    // base64 of "1700000000 1700000000\n"
+    assert!(golden.contains("MTcwMDAwMDAwMCAxNzAwMDAwMDAwCg=="), "{golden}");
+    // the header of gzip has the file's time, also where it replaces the file
+    for command in [["gzip", "-c", "s.txt"], ["gzip", "-9", "s.txt"]] {
+        let ran = home
+            .run(&[&["flip", "--json", "-n", "1", "--types", "CF", "--file", "s.txt", "--"], &command[..]].concat());
+        let campaign = campaign(&ran);
+        let of = |key: &str| number(&campaign, &format!("/variants/0/controls/{key}"));
+        assert_eq!((of("run"), of("deviating")), (20, 0), "{command:?}");
+    }
 }
 
 #[test]

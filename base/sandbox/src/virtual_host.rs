@@ -13,14 +13,16 @@
 use crate::syscalls::TracedCall;
 use crate::tracee::{Pid, Registers, Stop, Tracee};
 use model::random::Random;
+use std::fs::{File, FileTimes};
 use std::io;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// The process id that a program reads, also as that of its first thread, of its session and of its process group. The
 /// C library knows the thread by its real id, because the kernel writes that into locks.
 pub const PROCESS: u64 = 1000;
 const PARENT: u64 = 999;
-/// 14 November 2023, as under the replay shim.
+/// 14 November 2023, as under the replay shim. The time since 1970 at which programs start.
 const WALL_START: Duration = Duration::from_secs(1_700_000_000);
 /// A program with threads gets the real clocks from its first thread on. Few hosts have run for less time than this, so
 /// this clock then moves forward, unless the program has slept before.
@@ -33,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(1 << 32);
 const RANDOM_BYTES_MAX: u64 = 1 << 20;
 const MEMORY_BYTES: u64 = 4 << 30;
 
-/// Calls before which a program stops for an answer.
+/// Calls before which a program stops for an answer. So does `futex`, if it waits with a timeout.
 pub const ANSWERED: [libc::c_long; 25] = [
     libc::SYS_clock_gettime,
     libc::SYS_gettimeofday,
@@ -220,6 +222,7 @@ impl VirtualHost {
                 let ticks = self.read(libc::CLOCK_MONOTONIC).as_millis() as u64 / 10;
                 write_all(thread, &[(registers.rdi, &[0; 32])]).map(|_| ticks)
             }
+            libc::SYS_futex => self.timed_wait(thread, registers),
             libc::SYS_getrusage => write(thread, registers.rsi, &[0; 144]),
             libc::SYS_nanosleep => {
                 self.now += time_at(thread, registers.rdi, NANOSECONDS)?;
@@ -236,6 +239,28 @@ impl VirtualHost {
             }
             _ => Err(libc::ENOSYS),
         }
+    }
+
+    /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` with a timeout. The program has one thread, so nothing ends the wait early.
+    fn timed_wait(&mut self, thread: &Tracee, registers: &Registers) -> Result<u64, i32> {
+        let &Registers { rdi: word, rsi: operation, rdx: value, r10: until, r9: bits, .. } = registers;
+        let time = time_at(thread, until, NANOSECONDS)?;
+        let is_relative = operation as i32 & FUTEX_OPERATION == libc::FUTEX_WAIT;
+        if word % 4 != 0 || (!is_relative && bits as u32 == 0) {
+            return Err(libc::EINVAL);
+        }
+        let mut now = [0; 4];
+        thread.read(word, &mut now).map_err(|_| libc::EFAULT)?;
+        if u32::from_le_bytes(now) != value as u32 {
+            return Err(libc::EAGAIN);
+        }
+        let clock = match operation as i32 & libc::FUTEX_CLOCK_REALTIME {
+            0 => libc::CLOCK_MONOTONIC,
+            _ => libc::CLOCK_REALTIME,
+        };
+        let passes = if is_relative { time } else { time.saturating_sub(start(clock) + self.now) };
+        self.now += passes.min(LONGEST);
+        Err(libc::ETIMEDOUT)
     }
 
     fn read(&mut self, clock: libc::clockid_t) -> Duration {
@@ -314,6 +339,9 @@ fn start(clock: libc::clockid_t) -> Duration {
     }
 }
 
+/// Without its flags.
+const FUTEX_OPERATION: i32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+
 const NANOSECONDS: u32 = 1;
 const MICROSECONDS: u32 = 1000;
 
@@ -359,6 +387,12 @@ fn write(thread: &Tracee, at: u64, bytes: &[u8]) -> Result<u64, i32> {
 fn write_all(thread: &Tracee, parts: &[(u64, &[u8])]) -> Result<u64, i32> {
     parts.iter().filter(|(at, _)| *at != 0).try_for_each(|(at, bytes)| write(thread, *at, bytes).map(drop))?;
     Ok(0)
+}
+
+/// Sets both times of a file to the moment at which programs start.
+pub fn set_start_time(file: &Path) -> io::Result<()> {
+    let start = SystemTime::UNIX_EPOCH + WALL_START;
+    File::open(file)?.set_times(FileTimes::new().set_accessed(start).set_modified(start))
 }
 
 /// Whether a stop before a call is one that a [`VirtualHost`] answers.

@@ -91,6 +91,12 @@ pub struct Profile {
     /// output.
     pub replies: Vec<u64>,
     pub golden: Output,
+    /// The exit status of an undisturbed run.
+    #[serde(default)]
+    pub exit_status: i32,
+    /// What that run wrote to standard error, up to a limit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
     /// CPU time of one undisturbed run, microseconds.
     pub cpu_us: u64,
     pub seconds: f64,

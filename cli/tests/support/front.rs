@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::trace::Protocol;
 use model::{Fault, FaultKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -32,6 +32,8 @@ const CALLS: [(&str, &str); 7] = [
 pub struct Counts {
     /// How often each plan was received; the key is [`plan_key`].
     pub plans: BTreeMap<String, u32>,
+    /// The ids of the runs that requests carried.
+    pub runs: BTreeSet<[u8; 16]>,
     in_flight: u32,
     /// The largest number of requests at once.
     pub in_flight_max: u32,
@@ -134,6 +136,7 @@ fn respond(envelope: &str, work: Duration, calls: &[(String, String)], counts: &
     {
         let mut counts = counts.lock().unwrap();
         *counts.plans.entry(plan_key(envelope.signed.plan.iter().flatten())).or_default() += 1;
+        counts.runs.extend(envelope.signed.run);
         counts.in_flight += 1;
         counts.in_flight_max = counts.in_flight_max.max(counts.in_flight);
     }

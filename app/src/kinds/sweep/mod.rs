@@ -5,7 +5,7 @@ mod run;
 mod spec;
 
 pub use run::{Swept, resume, sweep};
-pub use spec::{ResumeSpec, StoredSpec, SweepSpec};
+pub use spec::{CONCURRENCY, ResumeSpec, StoredSpec, SweepSpec};
 
 use crate::kind::{Names, RunKind, Selection, StoredRun, Traces};
 use crate::view::{Block, View};

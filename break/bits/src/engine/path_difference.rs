@@ -44,8 +44,8 @@ pub fn check_at_flip(run: &GoldenRun, position: u64, ip: u64) -> Result<(), Fail
 
 fn failure(why: String) -> Failure {
     Failure::environment("two undisturbed runs of the program take different paths").why(why).next(
-        "make what it reads there the same in every run. Time, random numbers, addresses and process ids are \
-         already; inode numbers and times of new files, and /proc, are not",
+        "make what it reads there the same in every run. Random numbers, addresses and process ids are \
+         already, and time before the program starts a thread; inode numbers and times of new files, and /proc, are not",
     )
 }
 

@@ -5,7 +5,7 @@ use crate::engine::outputs::{CollectedOutput, difference};
 use crate::engine::path_difference;
 use crate::engine::refusal::Refusal;
 use crate::engine::site_info::SiteInfoCache;
-use crate::engine::undisturbed_run;
+use crate::engine::undisturbed_run::{self, UndisturbedRun};
 use crate::engine_messages::{Profile, Program};
 use crate::inject::Fault;
 use crate::plan::PlannedFlip;
@@ -58,10 +58,10 @@ const INSTRUCTIONS_PER_US: u64 = 1_000;
 pub fn profile(sandbox: &Sandbox, program: &Program, on_progress: OnProgress) -> Result<ProfiledProgram, Refusal> {
     let begin = Instant::now();
     let elf = inspect::check(program, sandbox.user)?;
-    let (first, cpu) = undisturbed_run::run(sandbox, program)?;
-    let (second, _) = undisturbed_run::run(sandbox, program)?;
+    let UndisturbedRun { output: first, exit_status, stderr, cpu } = undisturbed_run::run(sandbox, program)?;
+    let second = undisturbed_run::run(sandbox, program)?;
     let golden = first.output(program);
-    if let Some(difference) = difference(&golden, &second.output(program)) {
+    if let Some(difference) = difference(&golden, &second.output.output(program)) {
         return Err(Failure::environment("two undisturbed runs of the program write different output")
             .why(difference)
             .next("make its time, seeds and addresses constant; for a server, --replay does")
@@ -98,6 +98,8 @@ pub fn profile(sandbox: &Sandbox, program: &Program, on_progress: OnProgress) ->
         eligible: Vec::new(),
         replies,
         golden,
+        exit_status,
+        stderr,
         cpu_us: cpu.as_micros() as u64,
         seconds: begin.elapsed().as_secs_f64(),
         remarks: remarks(program, &elf, &policy),
