@@ -118,7 +118,7 @@ fn kill(process: ProcessId) -> bool {
     alive
 }
 
-/// Whether the verb was alive: its status tells.
+/// Whether the verb was alive, by its status.
 fn kill_tool(verb: &mut Started) -> bool {
     if verb.has_ended() {
         return false;
