@@ -258,7 +258,7 @@ mod tests {
                 "--fault 'stock/GET /r/…#2 reset after a/GET /…×1'",
             ),
             ("cart//shop.Cart/GetCart hang", "cart//shop.Cart/GetCart hang"),
-            ("http://x/a,SECRET;b(SECRET), then", "http://x/…, then"),
+            ("http://x/a,SECRET;b(SECRET), then", "http://x/…), then"),
             (r"'http://x/a'\''SECRET' and", "'http://x/…' and"),
             ("record 'http://x/r/SECRET' --trust /home/Me/t", "record 'http://x/r/…' --trust /home/Me/t"),
         ] {
