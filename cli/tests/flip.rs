@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Prints forty sums over a table, without any check.
-const SUMS: &str = r#"
+pub const SUMS: &str = r#"
 #include <stdio.h>
 static unsigned table[64];
 static unsigned mix(unsigned x) { for (int i = 0; i < 20; i++) x = (x * 1103515245u + 12345u) ^ (x >> 7); return x; }

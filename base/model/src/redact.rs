@@ -38,7 +38,8 @@ fn counted(text: &str) -> (&str, &str) {
     text.split_at(at)
 }
 
-fn parameters(query: &str) -> String {
+/// `?name=…` for a query with values.
+pub fn parameters(query: &str) -> String {
     let shown = |parameter: &str| match parameter.split_once('=') {
         Some((name, _)) => format!("{}={LEFT_OUT}", if is_word(name) { name } else { LEFT_OUT }),
         None if is_word(parameter) => parameter.to_owned(),
@@ -64,12 +65,17 @@ fn is_parameter(part: &str) -> bool {
     name.is_some_and(|name| is_word(name.trim_end_matches("...")))
 }
 
+/// The host and port of a URL without a user and a password.
+pub fn authority(text: &str) -> String {
+    text.rsplit_once('@').map_or(text.to_owned(), |(_, host)| format!("{LEFT_OUT}@{host}"))
+}
+
 /// A URL with its host; a password is left out. The path of a gRPC URL is the name of a method.
 pub fn url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return path(text) };
     let at = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, rest) = rest.split_at(at);
-    let host = authority.rsplit_once('@').map_or(authority.to_owned(), |(_, host)| format!("{LEFT_OUT}@{host}"));
+    let (host, rest) = rest.split_at(at);
+    let host = authority(host);
     let rest = if scheme.ends_with("grpc") && is_grpc(rest) { rest.to_owned() } else { path(rest) };
     format!("{scheme}://{host}{rest}")
 }

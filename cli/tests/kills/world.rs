@@ -1,6 +1,7 @@
 //! What a scenario works on: a folder with two targets. `own.yaml` has two services and gets new keys at each start.
 //! `target.yaml` has these, and one in this process that answers requests and has its keys from the beginning.
 
+use crate::flip::SUMS;
 use crate::support::front::Front;
 use crate::support::service::TRUST;
 use crate::support::{Home, Started, free_ports, wait_for};
@@ -10,23 +11,6 @@ use std::time::{Duration, Instant};
 /// Closes every connection.
 const CLOSES: &str =
     "import socket,sys\\ns=socket.create_server(('127.0.0.1',int(sys.argv[1])))\\nwhile True: s.accept()[0].close()";
-
-/// A program for campaigns: it prints sums over a table.
-const SUMS: &str = r#"
-#include <stdio.h>
-static unsigned table[64];
-static unsigned mix(unsigned x) { for (int i = 0; i < 20; i++) x = (x * 1103515245u + 12345u) ^ (x >> 7); return x; }
-int main(void) {
-    for (int i = 0; i < 64; i++) table[i] = mix(i);
-    for (int i = 0; i < 8; i++) {
-        unsigned sum = 0;
-        for (int k = 0; k < 64; k++) sum += table[(k + i) & 63] * (k + 1);
-        printf("%d %08x\n", i, sum);
-        fflush(stdout);
-    }
-    return 0;
-}
-"#;
 
 pub struct World {
     pub home: Home,

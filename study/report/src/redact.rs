@@ -108,23 +108,11 @@ fn prepared(text: &str) -> String {
 fn url(text: &str) -> String {
     let (address, query) = text.split_once('?').map_or((text, None), |(address, query)| (address, Some(query)));
     // a password is not accepted in requests, but a page must not depend on that
-    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
-    let at = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(at);
-    let host = authority.rsplit_once('@').map_or(authority.to_owned(), |(_, host)| format!("{LEFT_OUT}@{host}"));
-    let separator = if text.contains("://") { "://" } else { "" };
-    format!("{scheme}{separator}{host}{path}{}", query.map_or(String::new(), |query| format!("?{}", parameters(query))))
-}
-
-/// Keeps the names; values may be tokens, addresses or names of people.
-fn parameters(query: &str) -> String {
-    let shown = |parameter: &str| match parameter.split_once('=') {
-        Some((name, _)) => format!("{name}={LEFT_OUT}"),
-        // a name without a value, or a value without a name
-        None if parameter.bytes().all(|byte| byte.is_ascii_lowercase()) => parameter.to_owned(),
-        None => LEFT_OUT.to_owned(),
-    };
-    query.split('&').map(shown).collect::<Vec<_>>().join("&")
+    let begin = address.find("://").map_or(0, |at| at + 3);
+    let end = address[begin..].find('/').map_or(address.len(), |at| begin + at);
+    let host = model::redact::authority(&address[begin..end]);
+    let query = query.map_or(String::new(), model::redact::parameters);
+    format!("{}{host}{}{query}", &address[..begin], &address[end..])
 }
 
 /// The words of a command line; quoted parts belong to their word. Inside quotes, a quote is written `'\''`.
