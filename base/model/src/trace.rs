@@ -4,8 +4,10 @@
 //! the calls it made in turn. Times inside a scope are µs since that scope's start on that service's own clock; clocks
 //! of different services are never compared to order anything.
 
+mod gap;
 mod nesting;
 
+pub use gap::{Gap, GapReason};
 pub use nesting::{NESTED_DEPTH_MAX, nest};
 
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use app::doctor::{machine, target};
 use app::spec::NoOptions;
 use app::status_files::Status;
 use app::text::{outcome, plural, printable};
-use model::trace::Trace;
+use model::trace::{GapReason, Trace};
 use model::{Exit, Failure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -76,11 +76,17 @@ fn draw(target: &Target, diagnoses: &[Diagnosis], request: Option<&Result<Trace,
 }
 
 fn sentence(trace: &Trace) -> String {
-    let gaps: BTreeSet<&str> =
-        trace.walk().into_iter().filter(|call| call.gap).map(|call| call.callee.as_str()).collect();
+    let gaps: BTreeSet<String> = trace
+        .gaps_with_reasons()
+        .into_iter()
+        .map(|gap| match gap.reason {
+            GapReason::Unscoped { .. } => gap.reason.to_string(),
+            reason => format!("gap at {} ({}): {reason}", gap.callee, gap.call),
+        })
+        .collect();
     let gaps = match gaps.is_empty() {
         true => "no gaps".to_owned(),
-        false => format!("gaps at {}", gaps.into_iter().collect::<Vec<_>>().join(", ")),
+        false => gaps.into_iter().collect::<Vec<_>>().join("; "),
     };
     let services = plural(trace.services().len() as u64, "service");
     let answer = outcome(&trace.entry);

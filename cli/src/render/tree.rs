@@ -1,8 +1,8 @@
 //! A trace as a tree with timing bars. Equal neighbors are drawn as one row, `Convert ×10`.
 
-use app::text::{grouped, milliseconds, outcome, printable};
+use app::text::{grouped, milliseconds, outcome, plural, printable};
 use model::Fault;
-use model::trace::{Call, Trace};
+use model::trace::{Call, GapReason, Trace};
 use std::fmt::Write;
 
 const LABEL: usize = 42;
@@ -14,8 +14,8 @@ pub const ROWS_MAX: usize = 400;
 /// Deeper levels have their number instead of lines to their left: imported traces may have thousands of levels.
 const INDENTED_LEVELS: usize = 12;
 
-/// Reasons beyond this, why histories cannot be read, are counted.
-const UNREADABLE_MAX: usize = 5;
+/// Reasons of gaps beyond this are counted.
+const REASONS_MAX: usize = 5;
 
 pub struct Style {
     /// Draw every call, also equal neighbors.
@@ -35,21 +35,48 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
     if left_out > 0 {
         let _ = writeln!(out, "… {} more calls (--all draws them)", grouped(left_out as u64));
     }
-    unreadable(trace, &mut out);
+    reasons(trace, &mut out);
     out
 }
 
-/// Which histories could not be read, and why.
-fn unreadable(trace: &Trace, out: &mut String) {
-    let calls = trace.unreadable();
-    for call in calls.iter().take(UNREADABLE_MAX) {
-        let (callee, label) = (printable(&call.callee), printable(call.label()));
-        let why = printable(call.unreadable.as_deref().unwrap_or_default());
-        let _ =
-            writeln!(out, "the history of {callee} for {label} of {} cannot be read: {why}", printable(&call.caller));
+/// Which histories cannot be read, and which calls belonged to no request. The marks in the tree say what else is
+/// missing.
+fn reasons(trace: &Trace, out: &mut String) {
+    let gaps = trace.gaps_with_reasons();
+    let lines: Vec<String> = gaps
+        .iter()
+        .filter_map(|gap| {
+            let (caller, callee, call) = (printable(&gap.caller), printable(&gap.callee), printable(&gap.call));
+            match &gap.reason {
+                GapReason::Unreadable(why) => {
+                    let why = printable(why);
+                    Some(format!("the history of {callee} for {call} of {caller} cannot be read: {why}"))
+                }
+                GapReason::Unscoped { .. } => Some(format!("incomplete: {}", printable(&gap.reason.to_string()))),
+                _ => None,
+            }
+        })
+        .collect();
+    for line in lines.iter().take(REASONS_MAX) {
+        let _ = writeln!(out, "{line}");
     }
-    if calls.len() > UNREADABLE_MAX {
-        let _ = writeln!(out, "{} more histories cannot be read", grouped((calls.len() - UNREADABLE_MAX) as u64));
+    if lines.len() > REASONS_MAX {
+        let _ = writeln!(out, "{} more gaps of these kinds", grouped((lines.len() - REASONS_MAX) as u64));
+    }
+}
+
+/// What a mark in the tree says about a gap.
+fn gap_mark(reason: &GapReason) -> String {
+    match reason {
+        GapReason::Unreadable(_) => "gap: unreadable history".into(),
+        GapReason::NoHistory => "gap: no history".into(),
+        GapReason::Failed => "gap: no reply".into(),
+        GapReason::Open => "gap: not ended".into(),
+        GapReason::Truncated => "truncated".into(),
+        GapReason::Unscoped { calls, .. } => {
+            let count = calls.iter().fold(0u64, |sum, calls| sum.saturating_add(calls.count));
+            format!("incomplete: {} of no request", plural(count, "call"))
+        }
     }
 }
 
@@ -143,13 +170,14 @@ impl Drawer<'_> {
             let fault = self.faults.get(i).map_or_else(|| format!("fault {i}"), |f| f.kind.as_str().to_owned());
             marks.push(format!("⚡ {fault}"));
         }
-        if group.iter().any(|c| c.unreadable.is_some()) {
-            marks.push("gap: unreadable history".into());
-        } else if group.iter().any(|c| c.gap) {
-            marks.push("gap".into());
+        if group[0].inherited {
+            marks.push("inherited".into());
         }
-        if group.iter().any(|c| c.scope.as_ref().is_some_and(|s| s.truncated)) {
-            marks.push("truncated".into());
+        // equal neighbors may have been truncated differently
+        for mark in group.iter().flat_map(Call::gap_reasons).map(|reason| gap_mark(&reason)) {
+            if !marks.contains(&mark) {
+                marks.push(mark);
+            }
         }
         marks.join(" ")
     }
@@ -171,7 +199,9 @@ fn alike(a: &Call, b: &Call) -> bool {
         && a.outcome == b.outcome
         && a.fault == b.fault
         && a.gap == b.gap
+        && a.inherited == b.inherited
         && a.unreadable == b.unreadable
+        && a.scope.as_ref().map(|scope| &scope.unscoped) == b.scope.as_ref().map(|scope| &scope.unscoped)
         && a.calls().len() == b.calls().len()
 }
 
