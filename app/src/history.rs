@@ -1,6 +1,6 @@
 //! The runs of a store: list, delete, show, compare, report, export. The same for every kind of run.
 
-use crate::kind::{self, Difference, RunKind, Selection, StoredRun};
+use crate::kind::{self, Difference, Names, RunKind, Selection, StoredRun, Traces};
 use crate::spec::{NoOptions, Version};
 use crate::view::View;
 use crate::{Context, register_schema, trace_diff};
@@ -9,6 +9,8 @@ use model::{Failure, Run, RunId};
 use runs::Orphan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Name of a run's page in the run's folder.
@@ -151,6 +153,9 @@ pub struct ReportSpec {
     /// Where to write it; default: in the run's folder.
     #[serde(default)]
     pub output: Option<PathBuf>,
+    /// Show paths and program arguments in full. They may contain secrets.
+    #[serde(default)]
+    pub unredacted: bool,
 }
 
 register_schema!("report", ReportSpec);
@@ -162,12 +167,17 @@ pub struct WrittenReport {
 
 pub async fn report(context: &Context, spec: &ReportSpec) -> Result<WrittenReport, Failure> {
     let (stored, _) = find(context, &spec.run).await?;
-    let path = write_report(context, &stored, spec.output.as_deref())?;
+    let path = write_report(context, &stored, spec.output.as_deref(), Names::from_option(spec.unredacted))?;
     Ok(WrittenReport { run: stored.run.id, path })
 }
 
-pub(crate) fn write_report(context: &Context, stored: &StoredRun, output: Option<&Path>) -> Result<PathBuf, Failure> {
-    let html = kind::of(&stored.run)?.report(context, stored)?;
+pub(crate) fn write_report(
+    context: &Context,
+    stored: &StoredRun,
+    output: Option<&Path>,
+    names: Names,
+) -> Result<PathBuf, Failure> {
+    let html = kind::of(&stored.run)?.report(context, stored, names)?;
     match output {
         None => stored.dir.write(REPORT_FILE, html.as_bytes()),
         Some(path) => write_to(path, html.as_bytes()).map(|()| path.to_owned()),
@@ -203,14 +213,38 @@ pub struct ExportSpec {
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub bug: Option<u64>,
+    /// Export paths in full. They may contain secrets.
+    #[serde(default)]
+    pub unredacted: bool,
 }
 
 register_schema!("export", ExportSpec);
 
+/// The requests to export; at least one has a history.
 pub struct Export {
     pub run: RunId,
     pub traces: usize,
-    pub document: String,
+    found: Traces,
+    format: Format,
+}
+
+impl Export {
+    /// Writes the document and ends the line.
+    pub fn write(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let failed = |e: io::Error| Failure::environment(format!("the export cannot be written: {e}"));
+        exchange::Export::new(&self.found.traces, &self.found.faults, self.format)?
+            .write(out)
+            .and_then(|()| out.write_all(b"\n"))
+            .and_then(|()| out.flush())
+            .map_err(failed)
+    }
+
+    /// Writes it to a file that the user named, and creates the folders above it.
+    pub fn write_to(&self, path: &Path) -> Result<(), Failure> {
+        create_parent(path)?;
+        let file = File::create(path).map_err(|e| unwritable(path, &e))?;
+        self.write(&mut BufWriter::new(file)).map_err(|failure| failure.why(path.display().to_string()))
+    }
 }
 
 pub async fn export(context: &Context, spec: &ExportSpec) -> Result<Export, Failure> {
@@ -222,16 +256,29 @@ pub async fn export(context: &Context, spec: &ExportSpec) -> Result<Export, Fail
     };
     let (stored, kind) = find(context, &spec.run).await?;
     let selection = spec.bug.map_or(Selection::Main, Selection::Bug);
-    let found = kind.traces(context, &stored, selection)?;
-    let document = exchange::export(&found.traces, &found.faults, format)?.to_string();
-    Ok(Export { run: stored.run.id, traces: found.traces.len(), document })
+    let mut found = kind.traces(context, &stored, selection)?;
+    if !spec.unredacted {
+        found.traces.iter_mut().for_each(|trace| *trace = model::redact::trace(trace));
+        found.faults.iter_mut().for_each(|fault| *fault = model::redact::fault(fault));
+    }
+    exchange::Export::new(&found.traces, &found.faults, format)?;
+    Ok(Export { run: stored.run.id, traces: found.traces.len(), found, format })
 }
 
 /// Writes a file that the user named, and the folders above it.
 pub fn write_to(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    create_parent(path)?;
+    std::fs::write(path, bytes).map_err(|e| unwritable(path, &e))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::environment(format!("cannot write {}: {error}", path.display()))
+}
+
+fn create_parent(path: &Path) -> Result<(), Failure> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent)
             .map_err(|e| Failure::environment(format!("cannot create {}: {e}", parent.display())))?;
     }
-    std::fs::write(path, bytes).map_err(|e| Failure::environment(format!("cannot write {}: {e}", path.display())))
+    Ok(())
 }

@@ -61,7 +61,7 @@ pub fn plan(context: &Context, spec: &EnvSpec) -> Result<InstallationPlan, Failu
     let (trust_file, status) = (target_session::kept_trust(context, name), target_session::kept_status(context, name));
     let created_keys = !trust_file.exists();
     let trust = Trust::load_or_create(&trust_file, name)?;
-    std::fs::create_dir_all(&status)
+    runs::create_directory(&status)
         .map_err(|error| Failure::environment(format!("cannot create {}", status.display())).why(error.to_string()))?;
     let sdk_path = match sdk {
         Sdk::Java => sdk_paths::java()?,

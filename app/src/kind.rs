@@ -23,6 +23,20 @@ pub enum Selection {
     All,
 }
 
+/// Whether a page or an export shows paths and program arguments in full. They may contain secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Only parts on the allow-list of `model::redact`.
+    Redacted,
+    Complete,
+}
+
+impl Names {
+    pub fn from_option(unredacted: bool) -> Names {
+        if unredacted { Names::Complete } else { Names::Redacted }
+    }
+}
+
 /// Requests with the faults that were planned for them.
 pub struct Traces {
     pub traces: Vec<Trace>,
@@ -59,7 +73,7 @@ pub trait RunKind: Sync {
     }
 
     /// One self-contained HTML page.
-    fn report(&self, context: &Context, stored: &StoredRun) -> Result<String, Failure>;
+    fn report(&self, context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure>;
 
     /// Whether runs of this kind hold requests with their calls.
     fn has_traces(&self) -> bool {

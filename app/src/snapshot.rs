@@ -10,13 +10,17 @@ use sockets::identity::Identifier;
 /// kernel.
 pub fn collect() -> Result<(Slice, Vec<String>), Failure> {
     let from_ms = now_ms();
-    let Selection { mut collector, rejections, limits } =
-        select(Mode::Only(Source::Polling)).or_else(|_| select(Mode::Only(Source::Tuples))).map_err(|failure| {
-            if rustix::process::geteuid().is_root() {
-                return failure;
-            }
-            Failure { next: Some("run as root to see the owners of all sockets".to_owned()), ..failure }
-        })?;
+    let mut remarks = Vec::new();
+    let selected = select(Mode::Only(Source::Polling)).or_else(|failure| {
+        remarks.extend(failure.why);
+        select(Mode::Only(Source::Tuples))
+    });
+    let Selection { mut collector, rejections, limits } = selected.map_err(|failure| {
+        if rustix::process::geteuid().is_root() {
+            return failure;
+        }
+        Failure { next: Some("run as root to see the owners of all sockets".to_owned()), ..failure }
+    })?;
     let mut identifier = Identifier::start()?;
     let collected = collector.collect()?;
     let observed = identifier.identify(collector.source(), collected);
@@ -30,6 +34,6 @@ pub fn collect() -> Result<(Slice, Vec<String>), Failure> {
         losses: observed.losses,
         last_seen_ms: to_ms,
     };
-    let remarks = rejections.iter().map(ToString::to_string).chain(limits).collect();
+    remarks.extend(rejections.iter().map(ToString::to_string).chain(limits));
     Ok((Slice { from_ms, to_ms, hosts: vec![host] }, remarks))
 }

@@ -69,7 +69,7 @@ async fn check_each(context: &Context) {
     for run in runs(context).await.iter().filter(|run| run.verdict.is_some()) {
         assert!(!shown(context, run).await.is_empty(), "{}", run.id);
         assert!(!diff(context, run, run).await.differs, "{}", run.id);
-        let report = ReportSpec { version: Version, run: run.id.to_string(), output: None };
+        let report = ReportSpec { version: Version, run: run.id.to_string(), output: None, unredacted: false };
         history::report(context, &report).await.unwrap();
     }
 }
@@ -202,7 +202,7 @@ async fn a_comparison_of_sockets_is_read_and_reported() {
     ];
     assert_eq!(found, expected);
     assert!(rows[0].reason.starts_with("redis is no service of the target"), "{}", rows[0].reason);
-    let report = ReportSpec { version: Version, run: recording.id.to_string(), output: None };
+    let report = ReportSpec { version: Version, run: recording.id.to_string(), output: None, unredacted: false };
     let page = std::fs::read_to_string(history::report(&context, &report).await.unwrap().path).unwrap();
     assert!(page.contains("redis is no service of the target"));
     std::fs::remove_dir_all(&context.home).unwrap();

@@ -1,7 +1,7 @@
 //! A kind of run that exists in this file only: everything that works on runs works on it.
 
 use app::history::{DiffSpec, ExportSpec, ReportSpec, RunsSpec, ShowSpec};
-use app::kind::{RunKind, StoredRun};
+use app::kind::{Names, RunKind, StoredRun};
 use app::view::{Block, View};
 use app::{Context, history, kind, register_kind};
 use model::{Exit, Failure, KindName, Run, Verdict};
@@ -41,7 +41,7 @@ impl RunKind for Tossing {
         Ok(kind::Difference { differs: before != after, view })
     }
 
-    fn report(&self, _context: &Context, stored: &StoredRun) -> Result<String, Failure> {
+    fn report(&self, _context: &Context, stored: &StoredRun, _names: Names) -> Result<String, Failure> {
         Ok(format!("<!doctype html><title>{} heads</title>", heads(stored)?))
     }
 }

@@ -12,6 +12,7 @@ pub use flip::{Flip, FlipPart, FlipReplay};
 pub use flip_live::FlipLive;
 pub use map::{Map, Origin, Range};
 
+use app::kinds::sweep::CONCURRENCY;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -325,8 +326,7 @@ pub struct Sweep {
     /// corrupt-reply; may be repeated
     #[arg(long = "kind", short = 'k', value_name = "KIND", default_value = "unavailable")]
     pub kinds: Vec<String>,
-    /// Requests in flight at once, in every space [default: 16]
-    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, short, help = format!("Requests in flight at once, in every space [default: {CONCURRENCY}]"), value_parser = clap::value_parser!(u16).range(1..=512))]
     pub concurrency: Option<u16>,
     /// Resume an interrupted sweep with its original options, among them -c, --junit and the target. Only -c, --junit,
     /// -t and --trust may be given again: they replace the original ones. No completed case is sent again
@@ -373,6 +373,9 @@ pub struct Report {
     /// File to write [default: in the run's folder]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Show paths and program arguments in full; they may contain secrets. Headers and bodies are left out anyway
+    #[arg(long)]
+    pub unredacted: bool,
 }
 
 #[derive(ClapArgs)]
@@ -388,6 +391,9 @@ pub struct Export {
     /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Export paths in full; they may contain secrets
+    #[arg(long)]
+    pub unredacted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -29,7 +29,7 @@ pub async fn cancel_on_interrupt(cancel: Cancel, stop: impl Future<Output = ()>,
     stop.await;
     cancel.cancel();
     if on_interrupt == OnInterrupt::CancelThenExit {
-        eprintln!("\n   stopping; finished work is stored (Ctrl-C again ends at once)");
+        eprintln!("\n   stopping (Ctrl-C again ends at once)");
         interrupted().await;
         std::process::exit(Exit::Aborted.code().into());
     }

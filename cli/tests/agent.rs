@@ -320,6 +320,40 @@ fn with_hidden_processes_it_records_addresses_only_and_reports_why() {
     assert!(flows.iter().all(|f| f.process.is_none()), "{flows:?}");
 }
 
+/// Root in a nested PID namespace has no other user to become: the reason is the namespace.
+#[test]
+fn in_a_nested_pid_namespace_the_advice_is_about_the_namespace() {
+    if !is_root() {
+        return skipped("a PID namespace needs root");
+    }
+    let home = Home::new("agent-nested");
+    let server = Server::start();
+    let _open = server.connect(b'k');
+    let nested = |arguments: &[String]| {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_faultloom")]);
+        Started::new({
+            command.args(arguments).current_dir(&home.path);
+            command
+        })
+        .wait()
+    };
+    for mode in ["ebpf", "polling"] {
+        let ran = nested(&arguments(&home, &["--once", "--interval", "100ms", "--mode", mode])).exits(3);
+        assert!(ran.err.contains("--pid=host"), "{}", ran.err);
+        assert!(!ran.err.contains("as root"), "{}", ran.err);
+    }
+    // the processes of the host are not visible, their connections are
+    let ran = nested(&arguments(&home, &["--once", "--interval", "100ms"])).exits(0);
+    let ran = ran.says("source of connections: tuples").says("not ebpf: ").says("--pid=host");
+    assert!(!ran.err.contains("as root"), "{}", ran.err);
+    let windows = windows(&ran.out);
+    let flows = windows[0].flows.iter().filter(|f| is_active_to(f, server.port));
+    assert_eq!(flows.map(|f| f.counts.open).sum::<u64>(), 1);
+    let ran = nested(&["map", "--now"].map(str::to_owned)).exits(0);
+    assert!(ran.out.contains("--pid=host") && !ran.out.contains("as root"), "{}", ran.out);
+}
+
 #[test]
 fn unneeded_capabilities_are_dropped() {
     if !can_ebpf() {

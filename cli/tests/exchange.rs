@@ -252,8 +252,13 @@ fn a_million_spans_are_imported_in_bounded_memory() {
     };
     let imported = peak(&["import", "many.json", "--json"]);
     let (shown, reported) = (peak(&["show"]), peak(&["report"]));
-    println!("{spans} spans, {bytes} bytes; peak memory: import {imported}, show {shown}, report {reported}");
+    let exported = peak(&["export", "-o", "exported.json"]);
+    println!(
+        "{spans} spans, {bytes} bytes; peak memory: import {imported}, show {shown}, report {reported}, export {exported}"
+    );
     assert!(imported < 60_000_000 + 220 * spans, "{imported} bytes for {spans} spans");
+    // the traces, without the document: with it, it was 1.9 kB per span
+    assert!(exported < 40_000_000 + 800 * spans, "{exported} bytes for {spans} spans");
     world.run(&["show"]).exits(0).says("more request");
     let runs = world.run(&["runs", "-n", "1", "--json"]).exits(0).json();
     assert_eq!(runs[0]["summary"]["requests"], traces);

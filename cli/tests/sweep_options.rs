@@ -81,6 +81,26 @@ fn every_other_option_is_refused_beside_resume() {
     assert!(help.contains("Only -c, --junit, -t and --trust may be given again"), "{help}");
 }
 
+/// The requests without faults carried an id of their own, which was no run.
+#[test]
+fn every_request_of_a_sweep_carries_the_id_of_its_run() {
+    let (home, front) = (home("sweep-id"), Front::start(Duration::ZERO));
+    let options = ["sweep", &front.url, "-s", "services", "--trust", "files/trust", "--json"];
+    let json = home.run(&options).exits(0).json();
+    let run: model::RunId = serde_json::from_value(json["run"].clone()).unwrap();
+    let runs: Vec<[u8; 16]> = front.counts.lock().unwrap().runs.iter().copied().collect();
+    assert_eq!(runs, [*run.0.as_bytes()]);
+}
+
+#[test]
+fn the_default_concurrency_in_the_help_is_the_one_of_the_spec() {
+    let home = Home::new("sweep-default");
+    let help = home.run(&["sweep", "--help"]).exits(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let schema = home.run(&["schema", "sweep"]).exits(0).json();
+    let default = schema["properties"]["concurrency"]["default"].as_u64().unwrap();
+    assert!(help.contains(&format!("Requests in flight at once, in every space [default: {default}]")), "{help}");
+}
+
 /// Guided exploration once sent one request after the other: with a delay of 200 ms it ran 1 or 2 cases per second.
 #[test]
 fn cases_that_only_wait_run_concurrently_in_every_space() {

@@ -11,7 +11,7 @@ pub mod tracing;
 
 use crate::shell::{root, text};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A figure against its goal.
 #[derive(Serialize)]
@@ -58,6 +58,14 @@ pub fn bench(name: &str) -> Result<(), String> {
             .and_then(|()| robust::bench()),
         _ => Err(format!("there is no bench '{name}'; benches: build, sweep, tracing, attach, sockets, flips, robust")),
     }
+}
+
+/// The committed figures of a bench whose names still exist, for parts that are not measured again.
+pub fn committed_figures(name: &str, exists: impl Fn(&str) -> bool) -> Map<String, Value> {
+    let text = std::fs::read_to_string(root().join(format!("bench/results/{name}.json"))).unwrap_or_default();
+    let result: Value = serde_json::from_str(&text).unwrap_or_default();
+    let figures = result["figures"].as_object().cloned().unwrap_or_default();
+    figures.into_iter().filter(|(name, _)| exists(name)).collect()
 }
 
 /// Prints the goals, writes the result and prints it as the last line. An unmet goal is reported, not an error.

@@ -43,7 +43,7 @@ const MAX_UNTRACED_CALLS: usize = 30;
 const CONFIRMING_CALLS: usize = 20;
 
 /// Rare differences of one run. More of them show that tracing is the reason.
-const MAX_RARE: usize = 2;
+pub const MAX_RARE: usize = 2;
 
 /// Calls at a time for each driver. Most of them wait.
 const WORKERS: usize = 8;
@@ -64,6 +64,23 @@ pub struct Counts {
 
 /// Runs all cases with the libraries of these languages and prints the differences and the counts.
 pub fn replies(languages: &[&str]) -> Result<Counts, String> {
+    let Comparison { counts, mut differences } = compare(languages)?;
+    note(&serde_json::to_string(&counts).map_err(|e| e.to_string())?);
+    if counts.rare > MAX_RARE {
+        differences.push(format!("{} rare differences, more than {MAX_RARE}: see above", counts.rare));
+    }
+    if differences.is_empty() { Ok(counts) } else { Err(differences.join("\n")) }
+}
+
+/// The result of a run.
+pub struct Comparison {
+    pub counts: Counts,
+    /// One text per difference.
+    pub differences: Vec<String>,
+}
+
+/// Runs all cases with the libraries of these languages, all languages if there are none. Prints rare differences.
+pub fn compare(languages: &[&str]) -> Result<Comparison, String> {
     let chosen: Vec<&'static str> =
         LANGUAGES.into_iter().filter(|one| languages.is_empty() || languages.contains(one)).collect();
     if chosen.len() < languages.len() {
@@ -90,11 +107,7 @@ pub fn replies(languages: &[&str]) -> Result<Counts, String> {
         counts.libraries.extend(driver.libraries.iter().map(|library| format!("{language}/{library}")));
     }
     counts.differences_to_untraced = differences.len();
-    note(&serde_json::to_string(&counts).map_err(|e| e.to_string())?);
-    if counts.rare > MAX_RARE {
-        differences.push(format!("{} rare differences, more than {MAX_RARE}: see above", counts.rare));
-    }
-    if differences.is_empty() { Ok(counts) } else { Err(differences.join("\n")) }
+    Ok(Comparison { counts, differences })
 }
 
 fn unix_s() -> u64 {

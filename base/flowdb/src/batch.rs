@@ -199,8 +199,9 @@ impl<'w> Batch<'w> {
 
     pub fn losses(&self) -> Vec<Row> {
         let row = |((from_ms, boot), losses): (&(i64, BootKey), &Losses)| {
-            let Losses { table_full, recursion, windows, unreadable, closed_unseen: _ } = *losses;
-            let counts = [table_full, recursion, windows, unreadable].map(Value::from).to_vec();
+            let Losses { table_full, recursion, windows, unreadable, closed_unseen, between_polls } = *losses;
+            let counts = [table_full, recursion, windows, unreadable, closed_unseen, between_polls];
+            let counts = counts.map(Value::from).to_vec();
             [vec![(*from_ms).into(), MINUTE_MS.into()], columns(boot), counts].concat()
         };
         self.losses.iter().map(row).collect()

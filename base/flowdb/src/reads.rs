@@ -68,9 +68,26 @@ pub const FLOWS: Query = Query {
 };
 
 pub const LOSSES: Query = Query {
+    columns: &[Text, Text, Int, Int, Int, Int, Int, Int],
+    sqlite: "SELECT host, boot, sum(table_full), sum(recursion), sum(windows), sum(unreadable), sum(closed_unseen), \
+        sum(between_polls) FROM losses WHERE from_ms + span_ms > $1 AND from_ms < $2 GROUP BY host, boot",
+    postgres: "SELECT host, boot, sum(table_full)::bigint, sum(recursion)::bigint, sum(windows)::bigint, \
+        sum(unreadable)::bigint, sum(closed_unseen)::bigint, sum(between_polls)::bigint FROM losses \
+        WHERE from_ms + span_ms > $1 AND from_ms < $2 GROUP BY host, boot",
+};
+
+/// [`LOSSES`] of a database of version 1, which counts fewer.
+pub const LOSSES_1: Query = Query {
     columns: &[Text, Text, Int, Int, Int, Int],
     sqlite: "SELECT host, boot, sum(table_full), sum(recursion), sum(windows), sum(unreadable) FROM losses \
         WHERE from_ms + span_ms > $1 AND from_ms < $2 GROUP BY host, boot",
     postgres: "SELECT host, boot, sum(table_full)::bigint, sum(recursion)::bigint, sum(windows)::bigint, \
         sum(unreadable)::bigint FROM losses WHERE from_ms + span_ms > $1 AND from_ms < $2 GROUP BY host, boot",
+};
+
+/// A database opened for reading may be older, and a writer may migrate it meanwhile.
+pub const SCHEMA_VERSION: Query = Query {
+    columns: &[Int],
+    sqlite: "SELECT user_version FROM pragma_user_version",
+    postgres: "SELECT version FROM schema_version",
 };

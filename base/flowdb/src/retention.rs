@@ -33,12 +33,16 @@ const SQLITE_HOUR: [&str; 4] = [
     closed = flow_counts.closed + excluded.closed, open = excluded.open, sent = flow_counts.sent + excluded.sent, \
     received = flow_counts.received + excluded.received",
     "DELETE FROM flow_counts WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000",
-    "INSERT INTO losses (from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable) \
-    SELECT $1, 3600000, host, boot, sum(table_full), sum(recursion), sum(windows), sum(unreadable) FROM losses \
+    "INSERT INTO losses \
+    (from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable, closed_unseen, between_polls) \
+    SELECT $1, 3600000, host, boot, sum(table_full), sum(recursion), sum(windows), sum(unreadable), \
+    sum(closed_unseen), sum(between_polls) FROM losses \
     WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000 GROUP BY host, boot \
     ON CONFLICT (span_ms, from_ms, host, boot) DO UPDATE SET table_full = losses.table_full + excluded.table_full, \
     recursion = losses.recursion + excluded.recursion, windows = losses.windows + excluded.windows, \
-    unreadable = losses.unreadable + excluded.unreadable",
+    unreadable = losses.unreadable + excluded.unreadable, \
+    closed_unseen = losses.closed_unseen + excluded.closed_unseen, \
+    between_polls = losses.between_polls + excluded.between_polls",
     "DELETE FROM losses WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000",
 ];
 
@@ -54,12 +58,16 @@ const POSTGRES_HOUR: [&str; 2] = [
     closed = flow_counts.closed + excluded.closed, open = excluded.open, sent = flow_counts.sent + excluded.sent, \
     received = flow_counts.received + excluded.received",
     "WITH minutes AS (DELETE FROM losses WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000 RETURNING *) \
-    INSERT INTO losses (from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable) \
-    SELECT $1, 3600000, host, boot, sum(table_full), sum(recursion), sum(windows), sum(unreadable) FROM minutes \
+    INSERT INTO losses \
+    (from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable, closed_unseen, between_polls) \
+    SELECT $1, 3600000, host, boot, sum(table_full), sum(recursion), sum(windows), sum(unreadable), \
+    sum(closed_unseen), sum(between_polls) FROM minutes \
     GROUP BY host, boot ORDER BY host, boot \
     ON CONFLICT (span_ms, from_ms, host, boot) DO UPDATE SET table_full = losses.table_full + excluded.table_full, \
     recursion = losses.recursion + excluded.recursion, windows = losses.windows + excluded.windows, \
-    unreadable = losses.unreadable + excluded.unreadable",
+    unreadable = losses.unreadable + excluded.unreadable, \
+    closed_unseen = losses.closed_unseen + excluded.closed_unseen, \
+    between_polls = losses.between_polls + excluded.between_polls",
 ];
 
 /// `$1` is the time before which data is deleted. Rows of services and flows hold the end of the last day of activity.

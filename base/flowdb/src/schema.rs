@@ -7,10 +7,19 @@ use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, Error};
 
 /// Script `i` migrates from version `i` to `i + 1`. Never edit a released script; append to both lists.
-const SQLITE: [&str; 1] = [include_str!("../schema/sqlite.1.sql")];
+const SQLITE: [&str; 2] = [include_str!("../schema/sqlite.1.sql"), include_str!("../schema/sqlite.2.sql")];
 
 pub enum Incompatible {
-    Newer { found: i64, supported: i64 },
+    Newer {
+        found: i64,
+        supported: i64,
+    },
+    /// This user may not change the tables.
+    #[cfg(feature = "postgres")]
+    Older {
+        found: i64,
+        supported: i64,
+    },
     Broken(Error),
 }
 
@@ -28,6 +37,12 @@ impl Incompatible {
             ))
             .why("it was written by a newer faultloom; nothing was changed")
             .next("use the newer faultloom, or another database"),
+            #[cfg(feature = "postgres")]
+            Incompatible::Older { found, supported } => Failure::environment(format!(
+                "the database {location} has version {found}; this faultloom writes version {supported}"
+            ))
+            .why("this user may not change its tables")
+            .next("run `faultloom agent --once --database` with a URL of the tables' owner, then again"),
             Incompatible::Broken(error) => crate::flow_db::unusable(location, &error),
         }
     }
@@ -80,7 +95,7 @@ mod postgres {
     use super::{Error, Incompatible};
     use sqlx::postgres::PgPool;
 
-    pub const SCRIPTS: [&str; 1] = [include_str!("../schema/postgres.1.sql")];
+    pub const SCRIPTS: [&str; 2] = [include_str!("../schema/postgres.1.sql"), include_str!("../schema/postgres.2.sql")];
 
     /// Advisory lock of the migration; an arbitrary number.
     const LOCK: i64 = 0x636d_6462;
@@ -103,6 +118,13 @@ mod postgres {
         if found == supported {
             return Ok(());
         }
+        match run(pool, scripts).await {
+            Err(error) if found > 0 && is_denied(&error) => Err(Incompatible::Older { found, supported }),
+            result => Ok(result?),
+        }
+    }
+
+    async fn run(pool: &PgPool, scripts: &[&'static str]) -> Result<(), Error> {
         let mut tx = pool.begin().await?;
         sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;
         sqlx::raw_sql(
@@ -115,7 +137,13 @@ mod postgres {
         for script in scripts.iter().skip(usize::try_from(found).unwrap_or(0)) {
             sqlx::raw_sql(*script).execute(&mut *tx).await?;
         }
+        let supported = scripts.len() as i64;
         sqlx::query("UPDATE schema_version SET version = $1").bind(supported).execute(&mut *tx).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
+    }
+
+    /// Insufficient privilege.
+    fn is_denied(error: &Error) -> bool {
+        error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("42501"))
     }
 }

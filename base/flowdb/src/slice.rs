@@ -46,7 +46,9 @@ pub async fn read(tx: &mut Transaction, from_ms: i64, to_ms: i64) -> Result<Opti
     tx.query(&reads::ADDRESSES, &range).await?.iter().for_each(|row| add_address(&mut hosts, row));
     tx.query(&reads::LISTENERS, &range).await?.iter().for_each(|row| add_listener(&mut hosts, row));
     tx.query(&reads::PROCESSES, &wide).await?.iter().for_each(|row| add_process(&mut hosts, row, range));
-    tx.query(&reads::LOSSES, &range).await?.iter().for_each(|row| add_losses(&mut hosts, row));
+    let version = tx.query(&reads::SCHEMA_VERSION, &[]).await?.first().map_or(0, |row| number(&row[0]));
+    let losses = if version < 2 { &reads::LOSSES_1 } else { &reads::LOSSES };
+    tx.query(losses, &range).await?.iter().for_each(|row| add_losses(&mut hosts, row));
     add_services(&mut hosts, &tx.query(&reads::SERVICES, &wide).await?);
     Ok(Some(Slice { from_ms, to_ms, hosts: hosts.into_values().map(|data| data.slice).collect() }))
 }
@@ -145,7 +147,8 @@ fn add_losses(hosts: &mut Hosts, row: &Row) {
         recursion: count(&row[3]),
         windows: count(&row[4]),
         unreadable: count(&row[5]),
-        ..Losses::default()
+        closed_unseen: row.get(6).map_or(0, count),
+        between_polls: row.get(7).map_or(0, count),
     };
 }
 

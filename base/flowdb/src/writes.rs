@@ -192,10 +192,16 @@ pub const LOSSES: Change = Change {
         ("recursion", Int),
         ("windows", Int),
         ("unreadable", Int),
+        ("closed_unseen", Int),
+        ("between_polls", Int),
     ],
-    then: "INSERT INTO losses (from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable) \
-        SELECT from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable FROM r WHERE true \
+    then: "INSERT INTO losses \
+        (from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable, closed_unseen, between_polls) \
+        SELECT from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable, closed_unseen, between_polls \
+        FROM r WHERE true \
         ON CONFLICT (span_ms, from_ms, host, boot) DO UPDATE SET table_full = losses.table_full + excluded.table_full, \
         recursion = losses.recursion + excluded.recursion, windows = losses.windows + excluded.windows, \
-        unreadable = losses.unreadable + excluded.unreadable",
+        unreadable = losses.unreadable + excluded.unreadable, \
+        closed_unseen = losses.closed_unseen + excluded.closed_unseen, \
+        between_polls = losses.between_polls + excluded.between_polls",
 };

@@ -76,13 +76,13 @@ pub struct Losses {
     #[serde(default)]
     pub unreadable: u64,
     /// Connections whose end no event reported: a comparison with the kernel's sockets found that they are gone. They
-    /// are included in the closed ones. Only in what an agent reports itself, not in stored windows.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// are included in the closed ones.
+    #[serde(default)]
     pub closed_unseen: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+    /// Ends of TCP connections that lived between two polls: the kernel counted them as opened, and no poll found them.
+    /// At least so many; unlike the others a limit of the source, not a failure.
+    #[serde(default)]
+    pub between_polls: u64,
 }
 
 impl Losses {
@@ -97,5 +97,6 @@ impl Losses {
         self.windows += other.windows;
         self.unreadable += other.unreadable;
         self.closed_unseen += other.closed_unseen;
+        self.between_polls += other.between_polls;
     }
 }

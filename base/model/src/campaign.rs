@@ -136,7 +136,8 @@ pub struct Variant {
     pub planned: u64,
     /// Planned runs that are not in the log. Must be 0, or the verdict is unknown.
     pub missing: u64,
-    /// Points at which the golden process was not at the planned position. Must be 0, or the verdict is unknown.
+    /// Points at which the golden process was not at the planned position. Must be 0, or the verdict is unknown. Not 0
+    /// in stored campaigns only: the engine refuses such a program now.
     pub misses: u64,
     pub controls: Controls,
     /// System calls of disturbed programs that the sandbox refused.

@@ -10,6 +10,7 @@ pub mod fault;
 mod fault_text;
 pub mod flip;
 pub mod random;
+pub mod redact;
 pub mod replay;
 pub mod run;
 pub mod sweep;

@@ -20,4 +20,5 @@ mod schema;
 
 pub use artifact::{AppendFile, RunDir};
 pub use orphans::{Orphan, OrphanState};
+pub use private::{create_directory, secure};
 pub use runs::{Store, make_home};

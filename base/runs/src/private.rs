@@ -1,7 +1,7 @@
 //! Rights of the store. Runs contain requests with their headers and bodies, so only their owner may read them.
 //!
 //! Files are created with 0600 and directories with 0700, whatever the umask is. A store that others can read, because
-//! its directory existed before or was copied, is corrected when it is opened, or refused if that is not permitted.
+//! its directory existed before or was copied, is corrected when a command starts, or refused if that is not permitted.
 
 use model::Failure;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -32,19 +32,45 @@ pub fn secure(home: &Path) -> Result<(), Failure> {
     if is_only_a_store(home) {
         restrict(home, &metadata)?;
     }
-    // the database, its log, and copies from before a migration
+    // the database, its log, copies from before a migration, and the output of `up -d`
     for entry in std::fs::read_dir(home).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with("store.db")
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if (name.starts_with("store.db") || name == "up.log")
             && let Ok(metadata) = entry.metadata()
         {
             restrict(&entry.path(), &metadata)?;
         }
     }
-    let runs = home.join("runs");
-    match std::fs::symlink_metadata(&runs) {
-        Ok(metadata) if restrict(&runs, &metadata)? => restrict_contents(&runs),
-        _ => Ok(()),
+    secure_kept_trust(home)?;
+    let up = home.join("up");
+    let with_contents = [Some(home.join("runs")), up.join("lock").exists().then_some(up)];
+    for directory in with_contents.into_iter().flatten() {
+        if let Ok(metadata) = std::fs::symlink_metadata(&directory)
+            && restrict(&directory, &metadata)?
+        {
+            restrict_contents(&directory)?;
+        }
     }
+    Ok(())
+}
+
+/// The trust files that `env` keeps, and the folders of their status files. In a shared directory, other folders may
+/// be named `keys` and `status`: only what has the names of a kept target is changed. Status files keep their rights:
+/// a service of another user may have written them, and the folder is closed.
+fn secure_kept_trust(home: &Path) -> Result<(), Failure> {
+    for entry in std::fs::read_dir(home.join("keys")).into_iter().flatten().flatten() {
+        let file = entry.path();
+        if file.extension().is_none_or(|extension| extension != "trust") {
+            continue;
+        }
+        let status = file.file_stem().map(|target| home.join("status").join(target));
+        for path in std::iter::once(file).chain(status) {
+            if let Ok(metadata) = std::fs::symlink_metadata(&path) {
+                restrict(&path, &metadata)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Someone may use `--home` with a directory that contains other files, which may have to stay readable. Files in it

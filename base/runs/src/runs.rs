@@ -99,8 +99,20 @@ impl Store {
         spec: serde_json::Value,
         seed: u64,
     ) -> Result<(Run, RunDir), Failure> {
+        self.begin_as(RunId::create(), kind, title, spec, seed).await
+    }
+
+    /// The same for a run that requests carried the id of before.
+    pub async fn begin_as(
+        &self,
+        id: RunId,
+        kind: KindName,
+        title: &str,
+        spec: serde_json::Value,
+        seed: u64,
+    ) -> Result<(Run, RunDir), Failure> {
         let run = Run {
-            id: RunId::create(),
+            id,
             kind,
             title: title.to_owned(),
             spec,

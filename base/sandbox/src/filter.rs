@@ -13,8 +13,8 @@
 use crate::syscalls::{DENIED, LAST, TRACED, TracedCall, UNKNOWN};
 use crate::virtual_host::ANSWERED;
 use libc::{
-    BPF_ABS, BPF_JEQ, BPF_JGT, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO,
-    SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_TRACE, c_long, sock_filter,
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGT, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW,
+    SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_TRACE, c_long, sock_filter,
 };
 
 /// The sixth argument of `clone(CLONE_PARENT|SIGCHLD)` that marks a fork made by the supervisor, for which the filter
@@ -46,6 +46,7 @@ pub(super) fn program() -> Vec<sock_filter> {
     for number in ANSWERED {
         filter.extend(case(number, &[trace(TracedCall::Answered)]));
     }
+    filter.extend(case(libc::SYS_futex, &futex()));
     filter.extend(case(libc::SYS_clone, &clone()));
     filter.extend(case(libc::SYS_socket, &socket()));
     // limits of another process of the same user
@@ -67,6 +68,23 @@ fn clone() -> [sock_filter; 9] {
         jump(BPF_JEQ, mark_high, 0, 1),
         allow(),
         trace(TracedCall::Fork),
+    ]
+}
+
+/// A wait with a timeout is answered. The others, of which programs with threads make many, are not stopped.
+fn futex() -> [sock_filter; 10] {
+    let flags = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u32;
+    [
+        low(3),
+        jump(BPF_JEQ, 0, 0, 2),
+        high(3),
+        jump(BPF_JEQ, 0, 4, 0),
+        low(1),
+        sock_filter { code: (BPF_ALU | BPF_AND | BPF_K) as u16, jt: 0, jf: 0, k: !flags },
+        jump(BPF_JEQ, libc::FUTEX_WAIT as u32, 2, 0),
+        jump(BPF_JEQ, libc::FUTEX_WAIT_BITSET as u32, 1, 0),
+        allow(),
+        trace(TracedCall::Answered),
     ]
 }
 
@@ -142,6 +160,8 @@ mod tests {
             match code & 7 {
                 BPF_LD => register = word(step.k),
                 BPF_RET => return step.k,
+                // only this one is used
+                BPF_ALU => register &= step.k,
                 _ => {
                     let holds = match code & 0xf0 {
                         BPF_JEQ => register == step.k,
@@ -171,6 +191,22 @@ mod tests {
             assert_eq!(action(number, [0; 6]), SECCOMP_RET_ERRNO | libc::ENOSYS as u32, "{number}");
         }
         assert_eq!(action_on(libc::EM_386 as u32 | 0x4000_0000, 20, [0; 6]), SECCOMP_RET_KILL_PROCESS);
+    }
+
+    #[test]
+    fn only_waits_with_a_timeout_stop_at_a_futex() {
+        let futex = |operation: i32, timeout: u64| action(libc::SYS_futex, [8, operation as u64, 0, timeout, 0, 0]);
+        let answered = SECCOMP_RET_TRACE | TracedCall::Answered as u32;
+        for wait in [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET] {
+            for flags in [0, libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME] {
+                assert_eq!(futex(wait | flags, 1), answered, "{wait} {flags}");
+                assert_eq!(futex(wait | flags, 1 << 32), answered, "{wait} {flags}");
+                assert_eq!(futex(wait | flags, 0), SECCOMP_RET_ALLOW, "{wait} {flags}");
+            }
+        }
+        for other in [libc::FUTEX_WAKE, libc::FUTEX_WAKE_BITSET, libc::FUTEX_CMP_REQUEUE, libc::FUTEX_LOCK_PI] {
+            assert_eq!(futex(other | libc::FUTEX_PRIVATE_FLAG, 1), SECCOMP_RET_ALLOW, "{other}");
+        }
     }
 
     #[test]

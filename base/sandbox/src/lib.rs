@@ -45,7 +45,7 @@ pub use launch::{Launched, Limits, Program, launch};
 pub use permissions::{Barrier, attach_advice, barrier, trace_advice};
 pub use syscalls::{TracedCall, deny, signals_itself};
 pub use user::User;
-pub use virtual_host::{ANSWERED, AfterCall, Answer, VirtualHost, answer_and_complete, is_answered};
+pub use virtual_host::{ANSWERED, AfterCall, Answer, VirtualHost, answer_and_complete, is_answered, set_start_time};
 
 use model::Failure;
 use std::ffi::OsStr;

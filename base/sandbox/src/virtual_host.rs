@@ -1,9 +1,10 @@
 //! What a program reads of its host and of the time: the same in every run.
 //!
-//! The filter stops a program before calls whose results differ from run to run: clocks, sleeps, random numbers, ids,
-//! processors, free memory. The supervisor answers them from a [`VirtualHost`], of which a fork gets a copy. Together
-//! with the fixed initial stack (`entry_state`), fixed random devices (`view`) and a time stamp counter that traps, the
-//! path of a program with one thread depends on its input alone.
+//! The filter stops a program before calls whose results differ from run to run: clocks, sleeps, waits with a timeout,
+//! random numbers, ids, processors, memory, resource usage. The supervisor answers them from a [`VirtualHost`], of
+//! which a fork gets a copy. Together with the fixed initial stack (`entry_state`), fixed random devices (`view`) and a
+//! time stamp counter that traps, the path of a program with one thread depends on its input alone. The exceptions are
+//! in docs/decisions/0038-same-surroundings-in-every-run.md.
 //!
 //! Time is virtual: each reading of a clock takes a microsecond, and a sleep ends at once and takes its whole time. A
 //! program that starts kernel threads gets the real clocks from then on, because its threads wait in the kernel, in
@@ -12,16 +13,19 @@
 use crate::syscalls::TracedCall;
 use crate::tracee::{Pid, Registers, Stop, Tracee};
 use model::random::Random;
+use std::fs::{File, FileTimes};
 use std::io;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// The process id that a program reads, also as that of its first thread, of its session and of its process group. The
 /// C library knows the thread by its real id, because the kernel writes that into locks.
 pub const PROCESS: u64 = 1000;
 const PARENT: u64 = 999;
-/// 14 November 2023, as under the replay shim.
+/// 14 November 2023, as under the replay shim. The time since 1970 at which programs start.
 const WALL_START: Duration = Duration::from_secs(1_700_000_000);
-/// Not later than the real monotonic clock, which a program with threads continues with.
+/// A program with threads gets the real clocks from its first thread on. Few hosts have run for less time than this, so
+/// this clock then moves forward, unless the program has slept before.
 const MONOTONIC_START: Duration = Duration::from_secs(10);
 /// So that a loop that waits for a later time ends.
 const READING: Duration = Duration::from_micros(1);
@@ -31,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(1 << 32);
 const RANDOM_BYTES_MAX: u64 = 1 << 20;
 const MEMORY_BYTES: u64 = 4 << 30;
 
-/// Calls before which a program stops for an answer.
+/// Calls before which a program stops for an answer. So does `futex`, if it waits with a timeout.
 pub const ANSWERED: [libc::c_long; 25] = [
     libc::SYS_clock_gettime,
     libc::SYS_gettimeofday,
@@ -88,6 +92,17 @@ pub struct AfterCall {
     /// The program's own arguments, which are put back.
     rdx: u64,
     r10: u64,
+    /// The time in the program's memory that was replaced, which is put back as well.
+    replaced: Option<ReplacedTime>,
+}
+
+/// A time in the program's memory, in place of which the kernel got zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ReplacedTime {
+    at: u64,
+    bytes: [u8; 16],
+    /// The call writes the time that is left: none, if it reports nothing. Otherwise it leaves the time unchanged.
+    is_updated: bool,
 }
 
 impl VirtualHost {
@@ -145,10 +160,15 @@ impl VirtualHost {
         Ok(Answer::Resume)
     }
 
-    /// The registers after a call that [`Answer::Finish`] was returned for.
-    pub fn after_call(&mut self, after: AfterCall, registers: &Registers) -> Registers {
-        if registers.rax == 0 {
+    /// The registers after a call of `thread` that [`Answer::Finish`] was returned for. Restores the program's memory.
+    pub fn after_call(&mut self, thread: &Tracee, after: AfterCall, registers: &Registers) -> Registers {
+        let reports_nothing = registers.rax == 0;
+        if reports_nothing {
             self.now += after.waited;
+        }
+        if let Some(time) = after.replaced.filter(|time| !(reports_nothing && time.is_updated)) {
+            // it was writable before the call
+            let _ = write(thread, time.at, &time.bytes);
         }
         Registers { rdx: after.rdx, r10: after.r10, ..*registers }
     }
@@ -202,6 +222,7 @@ impl VirtualHost {
                 let ticks = self.read(libc::CLOCK_MONOTONIC).as_millis() as u64 / 10;
                 write_all(thread, &[(registers.rdi, &[0; 32])]).map(|_| ticks)
             }
+            libc::SYS_futex => self.timed_wait(thread, registers),
             libc::SYS_getrusage => write(thread, registers.rsi, &[0; 144]),
             libc::SYS_nanosleep => {
                 self.now += time_at(thread, registers.rdi, NANOSECONDS)?;
@@ -218,6 +239,28 @@ impl VirtualHost {
             }
             _ => Err(libc::ENOSYS),
         }
+    }
+
+    /// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` with a timeout. The program has one thread, so nothing ends the wait early.
+    fn timed_wait(&mut self, thread: &Tracee, registers: &Registers) -> Result<u64, i32> {
+        let &Registers { rdi: word, rsi: operation, rdx: value, r10: until, r9: bits, .. } = registers;
+        let time = time_at(thread, until, NANOSECONDS)?;
+        let is_relative = operation as i32 & FUTEX_OPERATION == libc::FUTEX_WAIT;
+        if word % 4 != 0 || (!is_relative && bits as u32 == 0) {
+            return Err(libc::EINVAL);
+        }
+        let mut now = [0; 4];
+        thread.read(word, &mut now).map_err(|_| libc::EFAULT)?;
+        if u32::from_le_bytes(now) != value as u32 {
+            return Err(libc::EAGAIN);
+        }
+        let clock = match operation as i32 & libc::FUTEX_CLOCK_REALTIME {
+            0 => libc::CLOCK_MONOTONIC,
+            _ => libc::CLOCK_REALTIME,
+        };
+        let passes = if is_relative { time } else { time.saturating_sub(start(clock) + self.now) };
+        self.now += passes.min(LONGEST);
+        Err(libc::ETIMEDOUT)
     }
 
     fn read(&mut self, clock: libc::clockid_t) -> Duration {
@@ -238,19 +281,22 @@ impl VirtualHost {
             _ => Registers { r10: 0, ..*registers },
         };
         thread.set_registers(&without)?;
-        Ok(Answer::Finish(AfterCall { waited: time, rdx: registers.rdx, r10: registers.r10 }))
+        Ok(Answer::Finish(AfterCall { waited: time, rdx: registers.rdx, r10: registers.r10, replaced: None }))
     }
 
-    /// The same with the time in memory, where the kernel itself would write the time that is left.
+    /// The same with the time in memory.
     fn wait_until(&mut self, thread: &Tracee, at: u64, unit: u32) -> io::Result<Answer> {
         let Some(time) = (at != 0).then(|| time_at(thread, at, unit).ok()).flatten() else {
             return Ok(Answer::Resume);
         };
-        if time.is_zero() || write(thread, at, &[0; 16]).is_err() {
+        let mut bytes = [0; 16];
+        if time.is_zero() || thread.read(at, &mut bytes).is_err() || write(thread, at, &[0; 16]).is_err() {
             return Ok(Answer::Resume);
         }
-        let registers = thread.registers()?;
-        Ok(Answer::Finish(AfterCall { waited: time, rdx: registers.rdx, r10: registers.r10 }))
+        let Registers { rdx, r10, orig_rax, .. } = thread.registers()?;
+        let is_updated = orig_rax as libc::c_long != libc::SYS_epoll_pwait2;
+        let replaced = Some(ReplacedTime { at, bytes, is_updated });
+        Ok(Answer::Finish(AfterCall { waited: time, rdx, r10, replaced }))
     }
 }
 
@@ -258,14 +304,12 @@ impl VirtualHost {
 /// Returns the stop that ended it, if that is not the completed call: the caller handles it instead of resuming.
 pub fn answer_and_complete(host: &mut VirtualHost, thread: &Tracee, process: Pid) -> io::Result<Option<Stop>> {
     let Answer::Finish(after) = host.answer(thread, process)? else { return Ok(None) };
-    match thread.step()? {
-        stop if stop.trapped() => {
-            let registers = thread.registers()?;
-            thread.set_registers(&host.after_call(after, &registers))?;
-            Ok(None)
-        }
-        stop => Ok(Some(stop)),
+    let stop = thread.step()?;
+    if !stop.ended() {
+        let registers = thread.registers()?;
+        thread.set_registers(&host.after_call(thread, after, &registers))?;
     }
+    Ok(Some(stop).filter(|stop| !stop.trapped()))
 }
 
 /// The registers with which a program signals itself, if it names itself by its virtual ids.
@@ -294,6 +338,9 @@ fn start(clock: libc::clockid_t) -> Duration {
         _ => Duration::ZERO,
     }
 }
+
+/// Without its flags.
+const FUTEX_OPERATION: i32 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
 
 const NANOSECONDS: u32 = 1;
 const MICROSECONDS: u32 = 1000;
@@ -342,6 +389,12 @@ fn write_all(thread: &Tracee, parts: &[(u64, &[u8])]) -> Result<u64, i32> {
     Ok(0)
 }
 
+/// Sets both times of a file to the moment at which programs start.
+pub fn set_start_time(file: &Path) -> io::Result<()> {
+    let start = SystemTime::UNIX_EPOCH + WALL_START;
+    File::open(file)?.set_times(FileTimes::new().set_accessed(start).set_modified(start))
+}
+
 /// Whether a stop before a call is one that a [`VirtualHost`] answers.
 pub fn is_answered(thread: &Tracee) -> io::Result<bool> {
     Ok(TracedCall::from_message(thread.event_message()?) == Some(TracedCall::Answered))
@@ -368,11 +421,26 @@ mod tests {
     #[test]
     fn a_wait_takes_its_time_only_if_nothing_happened() {
         let mut host = VirtualHost::new(false);
-        let after = AfterCall { waited: Duration::from_secs(3), rdx: 7, r10: 8 };
-        let registers = host.after_call(after, &Registers { rax: 1, ..no_registers() });
+        let thread = Tracee::new(std::process::id() as Pid).expect("this process has memory");
+        let after = AfterCall { waited: Duration::from_secs(3), rdx: 7, r10: 8, replaced: None };
+        let registers = host.after_call(&thread, after, &Registers { rax: 1, ..no_registers() });
         assert_eq!((host.now, registers.rdx, registers.r10), (Duration::ZERO, 7, 8));
-        host.after_call(after, &no_registers());
+        host.after_call(&thread, after, &no_registers());
         assert_eq!(host.now, Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_replaced_time_is_restored_unless_the_call_would_leave_none() {
+        let mut host = VirtualHost::new(false);
+        let thread = Tracee::new(std::process::id() as Pid).expect("this process has memory");
+        for (is_updated, rax, expected) in [(true, 0, 0), (true, 1, 3), (false, 0, 3), (false, 1, 3)] {
+            let mut time = [0u8; 16];
+            let replaced = ReplacedTime { at: &raw mut time as u64, bytes: [3; 16], is_updated };
+            let after = AfterCall { waited: Duration::from_secs(3), rdx: 7, r10: 8, replaced: Some(replaced) };
+            host.after_call(&thread, after, &Registers { rax, ..no_registers() });
+            // written by the kernel, which the compiler does not know
+            assert_eq!(std::hint::black_box(&time), &[expected; 16], "{is_updated} {rax}");
+        }
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Request {
-    /// The first request: runs the program undisturbed (twice natively, once stepped). Reply: [`Reply::Profile`].
+    /// The first request: runs the program undisturbed (twice natively, and once or twice to record its path). Reply:
+    /// [`Reply::Profile`].
     Begin(Box<Program>),
     /// Tries every flip of the types during the work for one reply (an index of [`Profile::replies`]). Replies:
     /// [`Reply::Totals`], one [`Reply::Injected`] per class, [`Reply::Done`]. Without `classes`, every flip is tried by
@@ -90,6 +91,12 @@ pub struct Profile {
     /// output.
     pub replies: Vec<u64>,
     pub golden: Output,
+    /// The exit status of an undisturbed run.
+    #[serde(default)]
+    pub exit_status: i32,
+    /// What that run wrote to standard error, up to a limit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
     /// CPU time of one undisturbed run, microseconds.
     pub cpu_us: u64,
     pub seconds: f64,
@@ -207,6 +214,4 @@ pub struct Timings {
     pub wall: f64,
     /// CPU time of the engine and all its children, after the profile.
     pub cpu: f64,
-    /// Points at which the golden process was not where the profile had it. Must be 0 for a valid campaign.
-    pub misses: u64,
 }

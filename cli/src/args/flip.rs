@@ -69,6 +69,7 @@ impl Flip {
                 abort_marker: judge.abort_marker.clone(),
                 errors: judge.errors.clone(),
                 command: judge.command.clone(),
+                expect_exit: judge.expect_exit,
             },
             external: external.external.clone().map(|command| ExternalSpec {
                 command,
@@ -202,6 +203,9 @@ pub struct FlipJudge {
     /// hardening or otherwise
     #[arg(long = "judge", value_name = "COMMAND")]
     pub command: Option<String>,
+    /// The exit status of the undisturbed program; another one is refused as a failure
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    pub expect_exit: i32,
 }
 
 /// Instead of flips: a disturbance of your own.

@@ -6,6 +6,7 @@ use app::history::{self, ExportFormat, ExportSpec};
 use app::spec::Version;
 use model::{Exit, Failure};
 use serde_json::json;
+use std::io::{self, BufWriter};
 
 pub async fn export(context: &Context, args: &Export) -> Result<Exit, Failure> {
     let format = match args.format {
@@ -14,13 +15,14 @@ pub async fn export(context: &Context, args: &Export) -> Result<Exit, Failure> {
         Format::Zipkin => ExportFormat::Zipkin,
         Format::Perfetto => ExportFormat::Perfetto,
     };
-    let spec = ExportSpec { version: Version, run: args.run.clone(), format, bug: args.bug };
+    let spec =
+        ExportSpec { version: Version, run: args.run.clone(), format, bug: args.bug, unredacted: args.unredacted };
     let export = history::export(context, &spec).await?;
     let Some(path) = &args.output else {
-        println!("{}", export.document);
+        export.write(&mut BufWriter::new(io::stdout().lock()))?;
         return Ok(Exit::Pass);
     };
-    history::write_to(path, format!("{}\n", export.document).as_bytes())?;
+    export.write_to(path)?;
     if context.common.json {
         println!("{}", json!({"run": export.run, "export": path, "traces": export.traces}));
     } else {

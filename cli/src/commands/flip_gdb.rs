@@ -52,6 +52,10 @@ fn words(command: &Command) -> String {
     format!("gdb{}", quoted.collect::<String>())
 }
 
+/// How the process differs from one of the campaign from here on.
+const WITHOUT_ENGINE: &str = " from here  the engine answers no more calls: those for time, waits, ids, random numbers and signals fail\n            \
+     (ENOSYS), and rdtsc reads the processor's counter\n";
+
 fn summary(held: &Held) -> String {
     let injection = &held.injection;
     let place = injection.symbol.as_ref().map_or_else(|| "no symbol".to_owned(), |symbol| printable(symbol));
@@ -65,5 +69,6 @@ fn summary(held: &Held) -> String {
     if held.signal != 0 {
         text.push_str(&format!(" raised     signal {0}: in gdb, `signal {0}` delivers it\n", held.signal));
     }
+    text.push_str(WITHOUT_ENGINE);
     text
 }

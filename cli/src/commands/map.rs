@@ -13,7 +13,7 @@ use app::kinds::map::{
 use app::spec::Version;
 use app::text::{grouped, plural, printable, quoted};
 use app::time_arg::now_ms;
-use flows::{ObservedBy, Slice};
+use flows::{Losses, ObservedBy, Slice};
 use map::{dot, mermaid};
 use model::{Exit, Failure};
 use serde_json::json;
@@ -103,10 +103,12 @@ fn print_drawn(context: &Context, args: &MapArgs, drawn: &DrawnMap) {
         print!("{}", mermaid(graph));
     } else if context.common.json {
         let run = drawn.run.as_ref().map(|run| run.id.short());
+        let mut losses = Losses::default();
+        slice.hosts.iter().for_each(|host| losses.add(&host.losses));
         println!(
             "{}",
             json!({"from_ms": slice.from_ms, "to_ms": slice.to_ms, "by": args.by.by(), "of": args.of,
-                "hosts": slice.hosts.len(), "graph": graph, "run": run})
+                "hosts": slice.hosts.len(), "losses": losses, "graph": graph, "run": run})
         );
     } else {
         print!("{}", render::table(graph, if args.all { usize::MAX } else { render::ROWS_MAX }));

@@ -35,6 +35,9 @@ use model::{Exit, Failure};
 pub fn run(args: Args) -> Result<Exit, Failure> {
     let target = args.common.target.is_some();
     let context = Context::new(args.common);
+    if uses_home(&args.command) {
+        ::runs::secure(&context.home)?;
+    }
     // these replace this process or must not share it with a runtime
     match &args.command {
         Command::Reaper => app::target_session::reaper(),
@@ -98,6 +101,21 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     });
     context.clear_progress();
     result
+}
+
+/// Whether the command reads or writes files below `--home`. It then begins by closing what other users can read.
+fn uses_home(command: &Command) -> bool {
+    match command {
+        Command::Agent(args) => matches!(args.part, Some(AgentPart::Serve(_) | AgentPart::Trust(_))),
+        Command::Reaper
+        | Command::FlipEngine
+        | Command::FlipTracer
+        | Command::Go(_)
+        | Command::Python(_)
+        | Command::Init(_)
+        | Command::Schema(_) => false,
+        _ => true,
+    }
 }
 
 /// What Ctrl-C does to verbs that start, hold or wait for something. None: its default action.

@@ -8,7 +8,12 @@ use model::{Exit, Failure};
 use serde_json::json;
 
 pub async fn report(context: &Context, args: &Report) -> Result<Exit, Failure> {
-    let spec = ReportSpec { version: Version, run: args.run.clone(), output: args.output.clone() };
+    let spec = ReportSpec {
+        version: Version,
+        run: args.run.clone(),
+        output: args.output.clone(),
+        unredacted: args.unredacted,
+    };
     let written = history::report(context, &spec).await?;
     if context.common.json {
         println!("{}", json!({"run": written.run, "report": written.path}));

@@ -9,9 +9,6 @@ use app::text::plural;
 use model::{Exit, Failure, Verdict};
 use serde_json::json;
 
-/// Requests in flight at once, unless `-c` is given.
-const CONCURRENCY: u16 = 16;
-
 pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let swept = match &args.resume {
         Some(run) => {
@@ -25,7 +22,7 @@ pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
                 expect: args.expect.spec(),
                 spaces: args.spaces.clone(),
                 kinds: args.kinds.clone(),
-                concurrency: args.concurrency.unwrap_or(CONCURRENCY),
+                concurrency: args.concurrency.unwrap_or(use_case::CONCURRENCY),
                 junit: args.junit.clone(),
             };
             use_case::sweep(context, &spec).await?

@@ -5,9 +5,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::trace::Protocol;
 use model::{Fault, FaultKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 use wire::accept::Receiver;
@@ -15,6 +15,7 @@ use wire::scope::{CallEnd, Scope};
 use wire::trust::Trust;
 
 use super::service::TRUST;
+use super::wait_for;
 
 /// Callee and call, in order; after a failed `List` the service calls `backup`.
 const CALLS: [(&str, &str); 7] = [
@@ -31,9 +32,15 @@ const CALLS: [(&str, &str); 7] = [
 pub struct Counts {
     /// How often each plan was received; the key is [`plan_key`].
     pub plans: BTreeMap<String, u32>,
+    /// The ids of the runs that requests carried.
+    pub runs: BTreeSet<[u8; 16]>,
     in_flight: u32,
     /// The largest number of requests at once.
     pub in_flight_max: u32,
+    /// Connections that are not closed yet.
+    open: u32,
+    /// The client of the connection that was accepted last.
+    last_client: Option<SocketAddr>,
 }
 
 /// Ends with the test's process.
@@ -65,10 +72,29 @@ impl Front {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (counts, calls) = (shared.clone(), calls.clone());
-                std::thread::spawn(move || serve(&stream, work, &calls, &counts));
+                {
+                    let mut counts = counts.lock().unwrap();
+                    counts.open += 1;
+                    counts.last_client = stream.peer_addr().ok();
+                }
+                std::thread::spawn(move || {
+                    serve(&stream, work, &calls, &counts);
+                    counts.lock().unwrap().open -= 1;
+                });
             }
         });
         Front { url, counts }
+    }
+
+    /// Waits until every request has been received that a killed client had sent. No other client may connect.
+    pub fn drain(&self) {
+        let address = self.url.trim_start_matches("http://").split('/').next().unwrap();
+        // connections are accepted in order, so this one is the last
+        let own = TcpStream::connect(address).unwrap().local_addr().unwrap();
+        wait_for("the last requests", || {
+            let counts = self.counts.lock().unwrap();
+            (counts.last_client == Some(own) && counts.open == 0).then_some(())
+        });
     }
 
     /// The plans received so far.
@@ -93,7 +119,10 @@ fn serve(stream: &TcpStream, work: Duration, calls: &[(String, String)], counts:
                 break;
             }
         }
-        let reply = respond(&envelope.expect("a traced request"), work, calls, counts);
+        let reply = match envelope {
+            Some(envelope) => respond(&envelope, work, calls, counts),
+            None => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_owned(),
+        };
         let mut out = stream;
         if out.write_all(reply.as_bytes()).is_err() {
             return;
@@ -107,6 +136,7 @@ fn respond(envelope: &str, work: Duration, calls: &[(String, String)], counts: &
     {
         let mut counts = counts.lock().unwrap();
         *counts.plans.entry(plan_key(envelope.signed.plan.iter().flatten())).or_default() += 1;
+        counts.runs.extend(envelope.signed.run);
         counts.in_flight += 1;
         counts.in_flight_max = counts.in_flight_max.max(counts.in_flight);
     }

@@ -19,6 +19,11 @@ key trace t1 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n\
 key fault f1 202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f\n\
 faults on\n";
 
+/// Requests to paths below it are handled as by a service without route templates: it calls `mail` at [`SECRET_CALL`]
+/// and replies with a body that depends on that call.
+pub const SECRET_PATHS: &str = "/reset/";
+pub const SECRET_CALL: &str = "GET /token/SECRETtokenABCDEF/user/anna@secret.example";
+
 /// The path of a request, among its headers.
 const PATH: &str = ":path";
 
@@ -117,6 +122,9 @@ fn with_history(envelope: &str, path: &str) -> Vec<u8> {
     }
     let call = scope.begin_call(Protocol::Http, "images:80", "GET /logo.png", 800);
     scope.record_reply(CallEnd { call: call.number, status: 200, history: None, gap: true }, 900);
+    if path.starts_with(SECRET_PATHS) {
+        return with_secrets(scope, path);
+    }
     let status = if fault { 500 } else { 200 };
     scope.finish(status, 1000);
     let history = match path {
@@ -131,4 +139,23 @@ fn with_history(envelope: &str, path: &str) -> Vec<u8> {
     }
     let history = URL_SAFE_NO_PAD.encode(history);
     format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nx-faultloom-history: {history}\r\n\r\n").into_bytes()
+}
+
+fn with_secrets(mut scope: Scope, path: &str) -> Vec<u8> {
+    let call = scope.begin_call(Protocol::Http, "mail", SECRET_CALL, 910);
+    let body = match call.fault.is_some() {
+        true => {
+            scope.record_failure(CallEnd { call: call.number, status: 14, history: None, gap: false }, 920);
+            r#"{"user":"SECRETother"}"#
+        }
+        false => {
+            scope.record_reply(CallEnd { call: call.number, status: 200, history: None, gap: true }, 920);
+            r#"{"user":"SECRETvalue"}"#
+        }
+    };
+    scope.finish(200, 1000);
+    let route = format!("GET {}", path.split('?').next().unwrap_or_default());
+    let history = URL_SAFE_NO_PAD.encode(scope.history(&route));
+    let length = body.len();
+    format!("HTTP/1.1 200 x\r\ncontent-length: {length}\r\nx-faultloom-history: {history}\r\n\r\n{body}").into_bytes()
 }

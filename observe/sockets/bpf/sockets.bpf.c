@@ -34,6 +34,9 @@ static __always_inline void on_connect(struct sock *sk)
 	struct tracked *tracked = track(sk);
 	if (!tracked)
 		return;
+	// Both copies of the hook handle one event if an interrupt replaces its record in between.
+	if ((tracked->state & (COUNTED | ESTABLISHED | GONE)) == COUNTED)
+		return;
 	struct task_struct *task = bpf_get_current_task_btf();
 	set_owner(tracked, task);
 	set_key(tracked, sk, ACTIVE);

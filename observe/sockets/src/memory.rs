@@ -1,6 +1,6 @@
 //! Allocator settings for a daemon that runs for months and collects once per second: memory of a collection returns to
 //! the system.
-#![expect(unsafe_code, reason = "mallopt(3) and malloc_trim(3) are C functions")]
+#![expect(unsafe_code, reason = "mallopt(3), malloc_trim(3) and madvise(2) are C functions")]
 
 /// Larger allocations are mapped separately and return to the system when freed.
 #[cfg(target_env = "gnu")]
@@ -27,6 +27,33 @@ pub fn trim() {
     }
 }
 
+/// Unmaps the code of this program. Code that runs again is mapped again from the page cache, without what only the
+/// start needs: the parser of arguments, the loader of eBPF programs. Call it after the start, not often, because it
+/// causes page faults.
+pub fn release_code() {
+    let (Ok(maps), Ok(program)) = (std::fs::read_to_string("/proc/self/maps"), std::fs::read_link("/proc/self/exe"))
+    else {
+        return;
+    };
+    let program = program.to_string_lossy();
+    for (start, length) in maps.lines().filter_map(|line| code(line, &program)) {
+        // SAFETY: the range is a mapping of a file, not writable, so its pages have the content of the file. An access
+        // maps the page again. Nothing else is affected, and an error changes nothing.
+        unsafe {
+            libc::madvise(std::ptr::with_exposed_provenance_mut(start), length, libc::MADV_DONTNEED);
+        }
+    }
+}
+
+/// Start and length of a mapping of the program's code.
+fn code(line: &str, program: &str) -> Option<(usize, usize)> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let is_code = rest.starts_with("r-xp ") && rest.ends_with(program);
+    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+    is_code.then_some((start, end - start))
+}
+
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {
     use super::*;
@@ -34,6 +61,23 @@ mod tests {
     fn resident_pages() -> usize {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap();
         text.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    fn resident_code_kb() -> usize {
+        let (maps, program) = (std::fs::read_to_string("/proc/self/smaps").unwrap(), std::env::current_exe().unwrap());
+        let program = program.to_string_lossy();
+        let mut mappings = maps.split("VmFlags:");
+        let mapping = mappings.find(|mapping| mapping.lines().any(|line| code(line, &program).is_some())).unwrap();
+        let line = mapping.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    #[test]
+    fn code_that_does_not_run_again_is_unmapped() {
+        let before = resident_code_kb();
+        release_code();
+        let after = resident_code_kb();
+        assert!(after < before, "{before} kB, then {after}");
     }
 
     #[test]

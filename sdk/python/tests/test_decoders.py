@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 import zlib
+from email.message import Message
 
 import pytest
 from conftest import ENVIRONMENT, FAULT_KEY, SIGNER, TRACE_KEY, trust_text
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faultloom import After, Fault, FaultloomError, Selector, Signer, decode_history
-from faultloom.hooks.http.body import HOLD_BYTES, Decoder, Window, accepts_only_decodable
+from faultloom.hooks.http.body import HOLD_BYTES, Decoder, Window, accepts_only_decodable, take_reply_history
 from faultloom.scope.scope import Scope
 from faultloom.trust.receiver import Receiver
 from faultloom.trust.settings import TrustSettings, TrustSettingsError
@@ -340,3 +341,11 @@ def test_the_run_id_is_present_only_if_its_bit_is_set():
     assert accepted and accepted.run == b"r" * 16 and accepted.bridge
     accepted = receiver().accept(SIGNER.envelope())
     assert accepted and accepted.run is None and not accepted.bridge
+
+
+@pytest.mark.parametrize(("status", "expected"), [(200, True), (201, False), (302, False), (304, False), (404, True), (500, True)])
+def test_an_announcement_on_a_redirect_counts_for_nothing(status: int, expected: bool) -> None:
+    headers = Message()
+    headers["x-faultloom-reply"] = "tail"
+    assert take_reply_history(status, headers, headers.get_all).has_tail is expected
+    assert not headers

@@ -292,6 +292,34 @@ def test_a_body_that_breaks_off_is_returned_before_the_error(peers):
     assert ends(started.history.segment) == [("replied", 200, True, None)]
 
 
+@pytest.mark.parametrize("get", [get_httpx, get_httpx_async])
+def test_a_body_that_cannot_be_decoded_raises_the_error_of_httpx(get):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("x-faultloom-reply", "tail")
+            self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", "3000")
+            self.end_headers()
+            self.wfile.write(b"x" * 3000)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/"
+        with pytest.raises(httpx.DecodingError):
+            get(url)
+        with faultloom.starting(SIGNER) as started, pytest.raises(httpx.DecodingError) as error:
+            get(url)
+        assert str(error.value.request.url) == url
+        assert [end[:2] for end in ends(started.history.segment)] == [("replied", 200)]
+    finally:
+        server.shutdown()
+
+
 @pytest.fixture
 def cut_url():
     """A server whose replies announce a tail and end before their declared length."""

@@ -251,3 +251,33 @@ test('a request that is ended while its reply is awaited has no response and fai
     assert.deepStrictEqual(events(segment).slice(1), ['RECV 200 gap', 'REPLY 0']);
   }
 });
+
+// of an unknown length, fetch hangs in Node 20 without tracing as well
+test('fetch fails at once if a compressed reply cannot be decoded', { timeout: 20_000 }, async (t) => {
+  const bytes = Buffer.alloc(3000, 'x');
+  const reply = Buffer.concat([head('content-encoding: gzip', `content-length: ${bytes.length}`), bytes]);
+  // a server of its own for each call: the first one's connection would be reused while its server closes it
+  const ports = [];
+  for (let i = 0; i < 2; i++) {
+    ports.push(await scripted(t, reply, (socket) => socket.end()));
+  }
+  const get = () => fetch(`http://127.0.0.1:${ports.pop()}/`).then((response) => response.text());
+  const failure = (error) => [error.name, error.cause?.code];
+  const untraced = await get().then(() => 'a body', failure);
+  assert.deepStrictEqual(untraced, ['TypeError', 'Z_DATA_ERROR']);
+  const { result, segment } = await tracedRequest([], () => get().then(() => 'a body', failure));
+  assert.deepStrictEqual(result, untraced);
+  assert.match(events(segment)[1], /^RECV 200/);
+});
+
+test('the announcement of a tail counts for nothing where a reply may not have one', async (t) => {
+  const reply = Buffer.from(
+    'HTTP/1.1 302 Found\r\nx-faultloom-reply: tail\r\nlocation: /next\r\ncontent-length: 9\r\n\r\ncut',
+  );
+  const port = await scripted(t, reply, () => undefined);
+  const { result, segment } = await tracedRequest([], () =>
+    fetch(`http://127.0.0.1:${port}/`, { redirect: 'manual' }).then((response) => response.status),
+  );
+  assert.strictEqual(result, 302);
+  assert.match(events(segment)[1], /^RECV 302 gap/);
+});

@@ -91,6 +91,12 @@ impl Metrics {
             &[("", self.losses.closed_unseen as f64)],
         );
         metric(
+            "between_polls_total",
+            "counter",
+            "Ends of TCP connections that the kernel opened and no poll found.",
+            &[("", self.losses.between_polls as f64)],
+        );
+        metric(
             "lost_total",
             "counter",
             "Data that could not be collected or stored.",

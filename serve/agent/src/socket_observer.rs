@@ -14,6 +14,7 @@ pub struct SocketObserver {
     identifier: Identifier,
     /// Why no better collector was selected, and what this one misses; for the operator.
     pub remarks: Vec<String>,
+    collections: u64,
 }
 
 impl SocketObserver {
@@ -27,7 +28,7 @@ impl SocketObserver {
         tracing::debug!(source = %selection.collector.source(), "collector selected");
         let rejections = selection.rejections.iter().map(|rejection| format!("not {rejection}"));
         let remarks = rejections.chain(selection.limits).collect();
-        Ok(SocketObserver { collector: selection.collector, identifier: Identifier::start()?, remarks })
+        Ok(SocketObserver { collector: selection.collector, identifier: Identifier::start()?, remarks, collections: 0 })
     }
 }
 
@@ -47,6 +48,10 @@ impl Observer for SocketObserver {
 
     fn trim_memory(&mut self) {
         sockets::memory::trim();
+        // the start and the first window, which has all existing connections, are complete
+        if self.collections == 1 {
+            sockets::memory::release_code();
+        }
     }
 
     fn prepare_last(&mut self) {
@@ -55,6 +60,7 @@ impl Observer for SocketObserver {
 
     fn collect(&mut self) -> Result<Observation, Failure> {
         let collected = self.collector.collect()?;
+        self.collections += 1;
         Ok(self.identifier.identify(self.collector.source(), collected))
     }
 }

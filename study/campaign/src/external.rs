@@ -12,7 +12,7 @@ use crate::spec::External;
 use crate::variant_run::{Completion, Progress, VariantRun};
 use bit_flips::engine_messages::{Profile, Program};
 use model::campaign::{Logged, Role};
-use model::flip::Output;
+use model::flip::{Ending, Output};
 use model::replay::InputTrace;
 use model::{Failure, Family};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -79,11 +79,18 @@ impl VariantRun<'_, '_> {
             return Err(Failure::environment(format!("no server accepts connections at {server}"))
                 .next("start the server first, or name the address that it listens on"));
         }
-        if first.output.streams.iter().all(|stream| stream.bytes.is_empty()) {
-            return Err(Failure::environment("the undisturbed program writes no output to compare with")
-                .next("check that the program, or the server, works undisturbed"));
-        }
-        let profile = Profile { golden: first.output.clone(), cpu_us: first.effect.cpu_us, ..Profile::default() };
+        let exit_status = match first.effect.ending {
+            Ending::Exit(status) => status,
+            Ending::Signal(signal) => return Err(incomplete(&format!("it is killed by signal {signal}"))),
+            Ending::Hang => return Err(incomplete("it is not done before the timeout")),
+        };
+        let profile = Profile {
+            golden: first.output.clone(),
+            exit_status,
+            stderr: String::from_utf8_lossy(&first.stderr).into_owned(),
+            cpu_us: first.effect.cpu_us,
+            ..Profile::default()
+        };
         self.accept(&profile)?;
         self.judge_run(first_id, Role::Control, &profile, first)?;
         for id in 1..BEFORE {
@@ -120,6 +127,12 @@ impl VariantRun<'_, '_> {
         }
         Ok(())
     }
+}
+
+fn incomplete(why: &str) -> Failure {
+    Failure::environment("the undisturbed run does not complete")
+        .why(format!("{why}, and disturbed runs can be compared only with a complete one"))
+        .next("check that the program, or the server, works undisturbed; --run-timeout-ms gives it more time")
 }
 
 /// The program or server under test.

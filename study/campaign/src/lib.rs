@@ -11,6 +11,7 @@ pub mod judge;
 pub mod live;
 mod local_run;
 pub mod log;
+pub mod reference;
 pub mod repeat;
 mod replay_client;
 pub mod run;

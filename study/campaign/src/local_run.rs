@@ -51,7 +51,9 @@ pub fn run_program(program: &Program, timeout: Duration) -> Result<LocalRun, Fai
     let folder = Folder::new()?;
     for file in &program.files {
         let to = folder.0.join(file.file_name().unwrap_or_default());
-        std::fs::copy(file, &to).map_err(|e| Failure::request(format!("{} cannot be copied: {e}", file.display())))?;
+        std::fs::copy(file, &to)
+            .and_then(|_| sandbox::set_start_time(&to))
+            .map_err(|e| Failure::request(format!("{} cannot be copied: {e}", file.display())))?;
     }
     let [name, arguments @ ..] = program.argv.as_slice() else {
         return Err(Failure::request("no program is given"));

@@ -105,7 +105,6 @@ impl VariantRun<'_, '_> {
         }
         variant.remarks.extend(self.judge_remark(profile));
         variant.missing += missing.sum::<u64>();
-        variant.misses = timings.misses;
         variant.seconds = Seconds {
             profile: timings.profile,
             step: timings.step,

@@ -171,7 +171,6 @@ async fn missing_runs_are_never_a_pass() {
     for (quirks, doubt) in [
         (Quirks { leaves_out: Some(1), ..Quirks::default() }, "are missing"),
         (Quirks { control_deviates: true, ..Quirks::default() }, "did not write the golden output"),
-        (Quirks { misses: 1, ..Quirks::default() }, "not at the planned position"),
     ] {
         let (_home, dir) = Home::new("doubt").await;
         let variant = session(&dir, &spec(&types), quirks, None).unwrap().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::judge::Judge;
 use crate::log::{Golden, Log};
+use crate::reference;
 use crate::spec::{Spec, VariantSpec};
 use crate::tables::Tables;
 use bit_flips::engine_messages::{Injected, Profile};
@@ -47,13 +48,15 @@ impl VariantRun<'_, '_> {
         &self.spec.variants[self.index as usize]
     }
 
-    /// Refuses a golden run that differs from that of an earlier session, or that a client would not accept. Keeps the
-    /// first one.
+    /// Refuses a golden run that differs from that of an earlier session, that failed or wrote nothing, or that a
+    /// client would not accept. Keeps the first one.
     pub(crate) fn accept(&self, profile: &Profile) -> Result<(), Failure> {
         let (now, file) = (Golden::of(profile), Golden::file(self.index));
         let first = !self.log.dir().file(&file).exists();
         if !first {
             check_same_golden(&self.log.dir().read_json(&file)?, &now)?;
+        } else {
+            reference::check(&self.variant().program, &self.spec.rules, profile)?;
         }
         if let Some(reason) = self.judge.invalid_reference(&profile.golden) {
             return Err(Failure::request("the reference output is invalid for this protocol")
@@ -86,6 +89,8 @@ impl VariantRun<'_, '_> {
 
     /// Summarizes the golden run and the log, with the numbers of `planned` flips or disturbed runs and of `controls`.
     pub(crate) fn summary(&self, profile: &Profile, planned: u64, controls: u64) -> Variant {
+        let exits = (profile.exit_status != 0)
+            .then(|| format!("it exits with status {} without a flip too, as expected", profile.exit_status));
         let mut variant = Variant {
             name: self.variant().name.clone(),
             command: self.variant().program.argv.clone(),
@@ -96,7 +101,7 @@ impl VariantRun<'_, '_> {
             replies: self.judge.messages(&profile.golden),
             golden_bytes: profile.golden.streams.iter().map(|s| s.bytes.len() as u64).sum(),
             golden_cpu_us: profile.cpu_us,
-            remarks: profile.remarks.clone(),
+            remarks: exits.into_iter().chain(profile.remarks.clone()).collect(),
             planned,
             missing: controls.saturating_sub(self.tables.controls().run),
             controls: Controls { planned: controls, ..Controls::default() },

@@ -15,11 +15,16 @@ pub fn verdict(variants: &[Variant]) -> (Verdict, Vec<String>) {
         };
         doubt(
             variant.controls.deviating,
-            "of the fault-free runs did not write the golden output: the effect of flips cannot be distinguished from chance",
+            "of the fault-free runs did not write the golden output: the effect of flips cannot be distinguished from chance. \
+             Times of files that the program creates differ, for example, and threads that run freely",
         );
         doubt(variant.misses, "times the golden process was not at the planned position");
         doubt(variant.missing, "planned runs are missing");
         doubt(variant.tally.unjudged, "outputs could not be judged");
+        // in stored campaigns only: such a program is refused now
+        if variant.live.is_none() && variant.golden_bytes == 0 {
+            doubts.push(format!("{}: the program wrote no output in which a flip could have an effect", variant.name));
+        }
         let all = variant.exhaustive.iter();
         let disagreeing: Vec<&str> =
             all.flat_map(|all| &all.kinds).filter(|kind| !kind.agrees).map(|kind| kind.kind.as_str()).collect();
@@ -53,7 +58,7 @@ mod tests {
     use model::campaign::{Controls, Exhaustive, Tally};
 
     fn variant(tally: Tally) -> Variant {
-        Variant { name: "a".to_owned(), tally, ..Variant::default() }
+        Variant { name: "a".to_owned(), tally, golden_bytes: 9, ..Variant::default() }
     }
 
     #[test]
@@ -70,6 +75,7 @@ mod tests {
             variant(Tally { unjudged: 1, ..bad.tally }),
             variant(Tally { inactive: 3, ..Tally::default() }),
             variant(Tally::default()),
+            Variant { golden_bytes: 0, ..good.clone() },
         ] {
             let (verdict, doubts) = verdict(&[good.clone(), doubtful]);
             assert_eq!((verdict, doubts.len()), (Verdict::Unknown, 1), "{doubts:?}");

@@ -1,9 +1,11 @@
-//! Traces of a run as one document.
+//! Traces of a run as one document. It is written trace by trace, except for Perfetto, whose lanes depend on all
+//! traces: the document of a large import would need more memory than its traces.
 
 use crate::{jaeger, perfetto, zipkin};
 use model::trace::Trace;
 use model::{Failure, Fault};
-use serde_json::{Value, json};
+use serde_json::Value;
+use std::io::{self, Write};
 use wire::otlp;
 use wire::span::{Span, spans};
 
@@ -21,24 +23,53 @@ pub(crate) struct Spans {
     pub list: Vec<Span>,
 }
 
-/// `faults`: the plan, to name the faults that fired. Error: no reply had a history.
-pub fn export(traces: &[Trace], faults: &[Fault], format: Format) -> Result<Value, Failure> {
-    let all: Vec<Spans> = traces.iter().map(of).filter(|spans| !spans.list.is_empty()).collect();
-    if all.is_empty() {
-        return Err(Failure::unknown("there is nothing to export")
-            .why("no reply of this run has a history")
-            .next("`faultloom doctor --target` lists the services that have an SDK"));
-    }
-    Ok(match format {
-        Format::Otlp => {
-            let documents = all.iter().map(|spans| otlp::document(spans.trace_id, &spans.list));
-            let resources = documents.filter_map(|d| d["resourceSpans"].as_array().cloned()).flatten();
-            json!({"resourceSpans": resources.collect::<Vec<_>>()})
+/// A run's traces, of which at least one has spans.
+pub struct Export<'a> {
+    traces: &'a [Trace],
+    faults: &'a [Fault],
+    format: Format,
+}
+
+impl<'a> Export<'a> {
+    /// `faults`: the plan, to name the faults that fired. Error: no reply had a history.
+    pub fn new(traces: &'a [Trace], faults: &'a [Fault], format: Format) -> Result<Export<'a>, Failure> {
+        if traces.iter().all(|trace| of(trace).list.is_empty()) {
+            return Err(Failure::unknown("there is nothing to export")
+                .why("no reply of this run has a history")
+                .next("`faultloom doctor --target` lists the services that have an SDK"));
         }
-        Format::Jaeger => jaeger::document(&all),
-        Format::Zipkin => zipkin::document(&all),
-        Format::Perfetto => perfetto::document(&all, faults),
-    })
+        Ok(Export { traces, faults, format })
+    }
+
+    /// Writes the document.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let all = self.traces.iter().map(of).filter(|spans| !spans.list.is_empty());
+        match self.format {
+            Format::Otlp => {
+                let resources = all.flat_map(|spans| {
+                    let mut document = otlp::document(spans.trace_id, &spans.list);
+                    serde_json::from_value::<Vec<Value>>(document["resourceSpans"].take()).unwrap_or_default()
+                });
+                out.write_all(b"{\"resourceSpans\":")?;
+                write_list(out, resources)?;
+                out.write_all(b"}")
+            }
+            Format::Jaeger => jaeger::write(out, all),
+            Format::Zipkin => write_list(out, all.flat_map(|spans| zipkin::list(&spans))),
+            Format::Perfetto => {
+                Ok(serde_json::to_writer(out, &perfetto::document(&all.collect::<Vec<_>>(), self.faults))?)
+            }
+        }
+    }
+}
+
+/// Writes a JSON array, one element after the other, which has at least one.
+pub(crate) fn write_list(out: &mut impl Write, list: impl Iterator<Item = Value>) -> io::Result<()> {
+    for (index, value) in list.enumerate() {
+        out.write_all(if index == 0 { b"[" } else { b"," })?;
+        serde_json::to_writer(&mut *out, &value)?;
+    }
+    out.write_all(b"]")
 }
 
 fn of(trace: &Trace) -> Spans {

@@ -39,17 +39,23 @@ impl SpanFile {
         self.spans.len()
     }
 
-    /// Passes each trace to `take`, ordered by the time of their first span. A trace with several root spans becomes
-    /// several traces. Returns messages about what is missing or was left out; none if the traces are complete.
+    /// Passes each trace to `take`, ordered by the time of their first span, with the number of spans that were passed
+    /// before. A trace with several root spans becomes several traces. Returns messages about what is missing or was
+    /// left out; none if the traces are complete.
     ///
     /// # Errors
     /// Those of `take`.
-    pub fn each_trace(&self, mut take: impl FnMut(Trace) -> Result<(), Failure>) -> Result<Vec<String>, Failure> {
+    pub fn each_trace(
+        &self,
+        mut take: impl FnMut(Trace, usize) -> Result<(), Failure>,
+    ) -> Result<Vec<String>, Failure> {
         let mut notices = Notices::default();
+        let mut passed = 0;
         for group in by_trace(&self.spans, &mut notices) {
             for trace in tree::traces(&self.spans, &group, &self.names, &mut |notice| notices.add(notice)) {
-                take(trace)?;
+                take(trace, passed)?;
             }
+            passed += group.len();
         }
         Ok(notices.into_list())
     }

@@ -1,12 +1,21 @@
 //! JSON as Jaeger's UI accepts it for upload, in the form of its query API: one entry of `data` per trace.
 
-use crate::export::{Spans, hex16, hex32};
+use crate::export::{Spans, hex16, hex32, write_list};
 use serde_json::{Value, json};
+use std::io::{self, Write};
 use wire::span::{Attribute, Side, Span};
 
-pub(crate) fn document(traces: &[Spans]) -> Value {
-    let data: Vec<Value> = traces.iter().map(trace).collect();
-    json!({"data": data, "total": data.len(), "limit": 0, "offset": 0, "errors": null})
+pub(crate) fn write(out: &mut impl Write, traces: impl Iterator<Item = Spans>) -> io::Result<()> {
+    let mut total = 0;
+    out.write_all(b"{\"data\":")?;
+    write_list(
+        out,
+        traces.map(|spans| {
+            total += 1;
+            trace(&spans)
+        }),
+    )?;
+    write!(out, ",\"errors\":null,\"limit\":0,\"offset\":0,\"total\":{total}}}")
 }
 
 fn trace(spans: &Spans) -> Value {

@@ -15,6 +15,6 @@ mod perfetto;
 mod tree;
 mod zipkin;
 
-pub use export::{Format, export};
+pub use export::{Export, Format};
 pub use import::SpanFile;
 pub use otlp_stream::SPANS_MAX;

@@ -4,12 +4,9 @@ use crate::export::{Spans, hex16, hex32};
 use serde_json::{Map, Value, json};
 use wire::span::{Attribute, PEER, Side, Span};
 
-pub(crate) fn document(traces: &[Spans]) -> Value {
-    let spans = traces.iter().flat_map(|trace| {
-        let trace_id = hex32(trace.trace_id);
-        trace.list.iter().map(move |one| span(&trace_id, one))
-    });
-    Value::Array(spans.collect())
+pub(crate) fn list(trace: &Spans) -> Vec<Value> {
+    let trace_id = hex32(trace.trace_id);
+    trace.list.iter().map(|one| span(&trace_id, one)).collect()
 }
 
 fn span(trace_id: &str, span: &Span) -> Value {

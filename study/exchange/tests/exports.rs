@@ -1,7 +1,7 @@
 //! Every export format: the golden, and whether the document is consistent.
 
-use crate::support::{faults, golden, trace, traces};
-use exchange::{Format, export};
+use crate::support::{export, faults, golden, trace, traces};
+use exchange::Format;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 

@@ -1,8 +1,8 @@
 //! OTLP import: our own exports are restored, spans of other tracers become calls, invalid files are refused with the
 //! position of the error.
 
-use crate::support::{Imported, import, trace, traces, vector};
-use exchange::{Format, export};
+use crate::support::{Imported, export, import, trace, traces, vector};
+use exchange::Format;
 use model::trace::{Outcome, Protocol, Trace};
 use serde_json::{Value, json};
 

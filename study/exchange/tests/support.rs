@@ -1,6 +1,6 @@
 //! Traces made from the shared vectors, which have every feature of a trace; goldens.
 
-use exchange::SpanFile;
+use exchange::{Export, Format, SpanFile};
 use model::trace::{Outcome, Protocol, Trace};
 use model::{Failure, Fault, FaultKind, Selector};
 use serde_json::Value;
@@ -35,6 +35,13 @@ pub fn trace(name: &str, trace_id: [u8; 16]) -> Trace {
     tree::trace(entry, Some(read))
 }
 
+/// The document as it is written.
+pub fn export(traces: &[Trace], faults: &[Fault], format: Format) -> Result<Value, Failure> {
+    let mut document = Vec::new();
+    Export::new(traces, faults, format)?.write(&mut document).expect("memory is writable");
+    Ok(serde_json::from_slice(&document).expect("valid JSON"))
+}
+
 /// Nested calls, faults, gaps, open calls, a truncated history.
 pub fn traces() -> Vec<Trace> {
     ["otlp-nested", "otlp-faulted", "otlp-gap", "otlp-open", "otlp-truncated"]
@@ -65,7 +72,7 @@ pub struct Imported {
 pub fn import(name: &str, bytes: &[u8]) -> Result<Imported, Failure> {
     let file = SpanFile::read(Path::new(name), bytes)?;
     let mut traces = Vec::new();
-    let notices = file.each_trace(|trace| {
+    let notices = file.each_trace(|trace, _| {
         traces.push(trace);
         Ok(())
     })?;

@@ -29,11 +29,20 @@ struct ConfirmedBug {
     causes: Vec<Cause>,
 }
 
-/// `record` is the command that repeats the request, without faults: `faultloom record http://…`.
-pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &str) -> Result<Vec<Bug>, Failure> {
+/// `record` is the command that repeats the request, without faults: `faultloom record http://…`. `progress` gets the
+/// number of causes that were tried, and of all.
+pub async fn find(
+    sweeper: &Sweeper,
+    good: &Trace,
+    runs: &[SpaceRun],
+    record: &str,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Vec<Bug>, Failure> {
     let mut sender = sweeper.sender();
     let mut found: Vec<ConfirmedBug> = Vec::new();
-    for group in groups(runs) {
+    let groups = groups(runs);
+    for (index, group) in groups.iter().enumerate() {
+        progress(index as u64, groups.len() as u64);
         if found.len() >= BUGS_MAX {
             break;
         }
@@ -43,12 +52,12 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
                 "the sweep was stopped while its bugs were being reproduced",
             ));
         }
-        let Some(confirmed) = reproduce(sweeper, &mut sender, good, &group, record).await? else {
+        let Some(confirmed) = reproduce(sweeper, &mut sender, good, group, record).await? else {
             tracing::info!(faults = fault_texts(&group.faults), "the request did not fail again with these faults");
             continue;
         };
         match found.iter_mut().find(|other| is_same_set(&other.bug.faults, &confirmed.bug.faults)) {
-            Some(same) => same.causes.push(group.cause),
+            Some(same) => same.causes.push(group.cause.clone()),
             None => found.push(confirmed),
         }
     }

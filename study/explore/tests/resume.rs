@@ -45,6 +45,24 @@ async fn a_sweep_of_an_earlier_version_resumes_with_the_same_fingerprints() {
     assert_eq!(resumed.causes, whole.causes);
 }
 
+/// The time left of the spaces does not include this work.
+#[tokio::test]
+async fn the_reproduction_of_bugs_reports_its_progress() {
+    let service = service::start().await;
+    let home = Home::new("bugs");
+    let (run, dir) = home.begin().await;
+    let spaces = [sweep(&service, &run, &dir).await];
+    let sweeper = service::sweeper(&service, &run);
+    let good = sweeper.sender().send(&sweeper.spec, &[]).await.unwrap().trace;
+    let mut reported = Vec::new();
+    let bugs = explore::bugs::find(&sweeper, &good, &spaces, "record", |done, total| reported.push((done, total)));
+    let bugs = bugs.await.unwrap();
+    assert!(!bugs.is_empty());
+    let causes = reported.len() as u64;
+    assert!(causes >= bugs.len() as u64, "{reported:?}");
+    assert_eq!(reported, (0..causes).map(|done| (done, causes)).collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn stored_cases_keep_their_keys() {
     let case: Case = serde_json::from_str(CASES.lines().nth(2).unwrap()).unwrap();

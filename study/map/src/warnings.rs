@@ -1,7 +1,7 @@
 //! Warnings about data that may be missing from a map.
 
 use crate::address_index::AddressIndex;
-use flows::{HostSlice, Protocol, Slice, Source};
+use flows::{Flow, HostSlice, Protocol, Slice, Source};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -22,6 +22,12 @@ pub(crate) fn warnings(slice: &Slice, addresses: &AddressIndex, ambiguous: &BTre
         if losses.recursion > 0 {
             warn(format!("{} of the kernel were missed; edges may be missing", plural(losses.recursion, "event")));
         }
+        if losses.closed_unseen > 0 {
+            warn(format!(
+                "{} ended without an event and were closed when a scan did not find them anymore",
+                connections(losses.closed_unseen)
+            ));
+        }
         if losses.windows > 0 {
             warn(format!("{} were dropped because the queue was full", plural(losses.windows, "window")));
         }
@@ -32,9 +38,18 @@ pub(crate) fn warnings(slice: &Slice, addresses: &AddressIndex, ambiguous: &BTre
         if sources.contains(&Source::Tuples) {
             warn("owners of other users' sockets are missing for lack of permission".to_owned());
         }
-        if sources.contains(&Source::Polling) || sources.contains(&Source::Tuples) {
+        // without a flow only a lost connection names the source
+        let polls = sources.iter().any(|source| *source != Source::Ebpf) || losses.between_polls > 0;
+        if polls {
             let missing = "connections, UDP exchanges and Unix sockets that live between two polls are missing";
             warn(format!("polls its sockets; {missing}"));
+            if losses.between_polls > 0 {
+                let found = polled_ends(host);
+                warn(format!(
+                    "the kernel opened at least {} of TCP connections in this time, and {found} were found by polls",
+                    plural(found + losses.between_polls, "end")
+                ));
+            }
         } else if scanned_flows(host) > 0 {
             warn(format!(
                 "its {} over UDP or Unix sockets were found by a scan twice per minute; shorter ones are missing",
@@ -50,6 +65,12 @@ pub(crate) fn warnings(slice: &Slice, addresses: &AddressIndex, ambiguous: &BTre
         warnings.push(format!("{ip} belongs to several hosts; connections to it are shown as external"));
     }
     warnings
+}
+
+/// Number of opened ends of TCP connections that polls found.
+fn polled_ends(host: &HostSlice) -> u64 {
+    let polled = |flow: &&Flow| flow.source != Source::Ebpf && flow.link.protocol == Protocol::Tcp;
+    host.flows.iter().filter(polled).map(|flow| flow.counts.opened).sum()
 }
 
 /// Number of flows that eBPF does not count in the kernel.

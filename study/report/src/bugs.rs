@@ -5,6 +5,8 @@ use crate::redact;
 use crate::services::Services;
 use crate::timeline;
 use crate::words::{count, counted};
+use model::Run;
+use model::redact::LEFT_OUT;
 use model::sweep::{Bug, Sweep};
 
 /// Rows of a bug's timeline; later bugs of a long list get few, so that the page stays small.
@@ -35,7 +37,7 @@ pub(crate) fn command(line: &str) -> String {
     out
 }
 
-pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) -> String {
+pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services, run: &Run) -> String {
     let mut out = String::new();
     let id = anchor(index);
     put!(
@@ -83,7 +85,15 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) 
         text(&f.callee),
         text(&f.call)
     );
-    put!(out, "<h4>Reproduce it</h4>{}", command(&redact::command(&bug.again)));
+    let again = redact::command(&bug.again);
+    put!(out, "<h4>Reproduce it</h4>{}", command(&again));
+    if again.contains(LEFT_OUT) {
+        put!(
+            out,
+            "<p class=note>{LEFT_OUT} stands for what may be a secret. <code>faultloom show {}</code> prints the exact command.</p>",
+            run.id.short()
+        );
+    }
     let limit = if index < FULL_BUGS { ROWS } else { ROWS_LATER };
     put!(
         out,
@@ -139,7 +149,7 @@ mod tests {
     fn a_card_has_every_part() {
         let (sweep, _) = shop::sweep();
         let services = Services::of(std::iter::once(&sweep.good).chain(sweep.bugs.iter().map(|b| &b.trace)));
-        let html = card(1, &sweep.bugs[1], &sweep, &services);
+        let html = card(1, &sweep.bugs[1], &sweep, &services, &shop::run(model::KindName::new("sweep"), "x", None));
         for part in [
             "ads and currency both down",
             "DeepRLFI",

@@ -94,7 +94,21 @@ pub struct FlipReport<'a> {
     pub campaign: &'a Campaign,
 }
 
+/// A page may be shared: of a command, only the program's name and its options are shown.
 pub fn flip_html(report: &FlipReport) -> String {
+    let mut campaign = report.campaign.clone();
+    for variant in &mut campaign.variants {
+        variant.command = model::redact::program(&variant.command);
+        if let Some(live) = &mut variant.live {
+            let words = |check: &str| check.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            live.check = live.check.as_deref().map(|check| model::redact::program(&words(check)).join(" "));
+        }
+    }
+    flips::html(&FlipReport { campaign: &campaign, ..*report })
+}
+
+/// With complete commands.
+pub fn flip_html_unredacted(report: &FlipReport) -> String {
     flips::html(report)
 }
 
@@ -102,10 +116,28 @@ pub fn map_html(report: &MapReport) -> String {
     map::html(report)
 }
 
+/// A page may be shared: of paths, only the parts are shown that `model::redact` lists.
 pub fn sweep_html(report: &SweepReport) -> String {
+    sweep::html(&SweepReport { sweep: &model::redact::sweep(report.sweep), run: &titled(report.run), ..*report })
+}
+
+/// With complete paths. Headers, bodies and values in URLs are left out here, too.
+pub fn sweep_html_unredacted(report: &SweepReport) -> String {
     sweep::html(report)
 }
 
+/// A page may be shared: of paths, only the parts are shown that `model::redact` lists.
 pub fn recording_html(report: &RecordingReport) -> String {
+    let traces: Vec<Trace> = report.traces.iter().map(model::redact::trace).collect();
+    let faults: Vec<Fault> = report.faults.iter().map(model::redact::fault).collect();
+    recording::html(&RecordingReport { run: &titled(report.run), traces: &traces, faults: &faults, ..*report })
+}
+
+/// With complete paths.
+pub fn recording_html_unredacted(report: &RecordingReport) -> String {
     recording::html(report)
+}
+
+fn titled(run: &Run) -> Run {
+    Run { title: model::redact::text(&run.title), ..run.clone() }
 }

@@ -26,7 +26,7 @@ pub(crate) fn html(report: &SweepReport) -> String {
         put!(cards, "<p class=none>{}</p>", none_found(sweep));
     }
     for (i, bug) in sweep.bugs.iter().enumerate() {
-        cards.push_str(&bugs::card(i, bug, sweep, &services));
+        cards.push_str(&bugs::card(i, bug, sweep, &services, run));
     }
     let good = &sweep.good;
     let mut good_body = format!(

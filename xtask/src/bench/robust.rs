@@ -1,16 +1,17 @@
 //! `make bench-robust`: what hostile input does to the SDKs and the tool. Nothing must be obeyed, crash, hang or be
 //! lost.
 //!
-//! Unlike the figures of other benches, its counts do not depend on load: `make test` fails if one is not the expected
-//! one. `FAULTLOOM_BENCH=quick` sends less. `FAULTLOOM_BENCH_ONLY=envelopes` measures one part and keeps the figures of
-//! the others.
+//! Unlike the figures of other benches, its counts do not depend on load: `make test` fails if a count differs from
+//! its goal. `FAULTLOOM_BENCH=quick` sends less. `FAULTLOOM_BENCH_ONLY=envelopes` measures one part and keeps the
+//! figures of the others.
 //!
 //! A part is a module below this one, with an entry in [`PARTS`] and its goals.
 
 mod envelopes;
+mod kills;
+mod replies;
 
-use super::{Goal, finish};
-use crate::shell::root;
+use super::{Goal, committed_figures, finish};
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -28,12 +29,20 @@ impl Size {
 
 struct Part {
     name: &'static str,
+    /// Whether the quick form of all parts includes it. If not, `make test` runs what it measures in other areas.
+    quick: bool,
     measure: fn(&Size) -> Result<Value, String>,
     /// From the figures of the part, which are those of an earlier run if it was not measured.
     goals: fn(&Value, &Size) -> Vec<Goal>,
 }
 
-const PARTS: [Part; 1] = [Part { name: "envelopes", measure: envelopes::measure, goals: envelopes::goals }];
+const PARTS: [Part; 3] = [
+    Part { name: "envelopes", quick: true, measure: envelopes::measure, goals: envelopes::goals },
+    // the areas of the SDKs compare all replies
+    Part { name: "replies", quick: false, measure: replies::measure, goals: replies::goals },
+    // a test of the area `tool`
+    Part { name: "kills", quick: false, measure: kills::measure, goals: kills::goals },
+];
 
 pub fn bench() -> Result<(), String> {
     let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
@@ -41,9 +50,15 @@ pub fn bench() -> Result<(), String> {
     let only = std::env::var("FAULTLOOM_BENCH_ONLY").ok();
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let size = Size { quick, seed };
-    let mut figures = if only.is_some() { earlier(name) } else { Map::new() };
+    let exists = |name: &str| PARTS.iter().any(|part| part.name == name);
+    if let Some(only) = only.as_ref().filter(|only| !exists(only)) {
+        let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        return Err(format!("FAULTLOOM_BENCH_ONLY={only} is none of the parts: {}", names.join(", ")));
+    }
+    let mut figures = if only.is_some() { committed_figures(name, exists) } else { Map::new() };
     println!("robust: seed {seed}");
-    for part in &PARTS {
+    let parts = PARTS.iter().filter(|part| part.quick || !quick || only.as_deref() == Some(part.name));
+    for part in parts.clone() {
         if only.as_ref().is_none_or(|only| only == part.name) {
             println!("\n {}", part.name);
             let measured = (part.measure)(&size).map_err(|e| format!("{}: {e}", part.name))?;
@@ -51,13 +66,6 @@ pub fn bench() -> Result<(), String> {
         }
     }
     let goals: Vec<Goal> =
-        PARTS.iter().flat_map(|part| (part.goals)(figures.get(part.name).unwrap_or(&Value::Null), &size)).collect();
+        parts.flat_map(|part| (part.goals)(figures.get(part.name).unwrap_or(&Value::Null), &size)).collect();
     finish(name, seed, &goals, Value::Object(figures))
-}
-
-/// Figures of an earlier run, for parts that are not measured again.
-fn earlier(name: &str) -> Map<String, Value> {
-    let text = std::fs::read_to_string(root().join(format!("bench/results/{name}.json"))).unwrap_or_default();
-    let result: Value = serde_json::from_str(&text).unwrap_or_default();
-    result["figures"].as_object().cloned().unwrap_or_default()
 }

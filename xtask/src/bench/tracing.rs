@@ -15,8 +15,7 @@ mod worker;
 mod workload;
 
 use super::statistics::{Interval, Shuffle};
-use super::{Goal, finish};
-use crate::shell::root;
+use super::{Goal, committed_figures, finish};
 use measure::{Epoch, Round, Sample, Tally};
 use serde_json::{Map, Value, json};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -31,7 +30,11 @@ pub fn bench() -> Result<(), String> {
     };
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let name = if short { "quick-tracing" } else { "tracing" };
-    let mut figures = if only.is_some() { committed_figures(name) } else { Map::new() };
+    let exists = |name: &str| Workload::all().iter().any(|workload| workload.name == name);
+    if let Some(only) = only.as_ref().filter(|only| !exists(only)) {
+        return Err(format!("FAULTLOOM_BENCH_ONLY={only} is no workload"));
+    }
+    let mut figures = if only.is_some() { committed_figures(name, exists) } else { Map::new() };
     println!("tracing: seed {seed}");
     build::build_go()?;
     let trust = build::write_trust()?;
@@ -60,17 +63,6 @@ pub fn bench() -> Result<(), String> {
         figures.insert(workload.name.to_owned(), result);
     }
     finish(name, seed, &goals(&figures), Value::Object(figures))
-}
-
-/// Committed figures of the workloads that still exist.
-fn committed_figures(name: &str) -> Map<String, Value> {
-    let text = std::fs::read_to_string(root().join(format!("bench/results/{name}.json"))).unwrap_or_default();
-    let result: Value = serde_json::from_str(&text).unwrap_or_default();
-    let exists = |name: &String| Workload::all().iter().any(|w| w.name == name);
-    result["figures"]
-        .as_object()
-        .map(|f| f.clone().into_iter().filter(|(name, _)| exists(name)).collect())
-        .unwrap_or_default()
 }
 
 /// Prints the table of one workload and returns its figures.

@@ -30,7 +30,7 @@ pub fn check() -> Result<String, String> {
                 wrong.push(format!("{GUIDE}:{number}: {name} in {sdk} is not named like {}", row[0]));
             }
             let sources = sources.as_ref().map_err(Clone::clone)?;
-            if !sources.iter().any(|(file, text)| !file.contains("test") && is_defined(name, file, text)) {
+            if !sources.iter().any(|(file, text)| !is_test(file) && is_defined(name, file, text)) {
                 wrong.push(format!("{GUIDE}:{number}: {sdk} defines no {name}"));
             }
         }
@@ -39,6 +39,16 @@ pub fn check() -> Result<String, String> {
         return Err(wrong.join("\n"));
     }
     if names == 0 { Err(format!("{GUIDE} has no table of names")) } else { Ok(format!("{names} names of SDKs")) }
+}
+
+/// Whether a file contains tests.
+fn is_test(file: &str) -> bool {
+    let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    folder.split('/').any(|segment| ["test", "tests"].contains(&segment))
+        || stem.starts_with("test_")
+        || ["_test", "Test"].iter().any(|end| stem.ends_with(end))
+        || name.contains(".test.")
 }
 
 /// Line numbers and cells of the rows that have a function in their first cell and one cell for each SDK.
@@ -116,10 +126,29 @@ fn is_definition(line: &str, name: &str) -> bool {
         let before = before.trim_end();
         let begins_type = ["class", "type", "interface"].iter().any(|keyword| before.ends_with(keyword));
         let begins_body = line.ends_with(['{', '(', ':', ',']) || before.starts_with("func");
-        let begins_function = after.starts_with(['(', '<']) && begins_body && !before.ends_with('.');
+        let begins_function = after.starts_with(['(', '<']) && begins_body && declares(before, after);
         let is_value = before.is_empty() && after.starts_with(" = ");
         is_whole && (begins_type || begins_function || is_value)
     })
+}
+
+/// Whether the text before and after a name followed by parameters is that of a declaration, not of a call.
+fn declares(before: &str, after: &str) -> bool {
+    if before.starts_with("func") {
+        return !before.contains('{');
+    }
+    if before.is_empty() {
+        // a method in TypeScript: its parameters end, and its body begins, on the same line
+        return after.ends_with('{') && after.contains(')') && !after.contains("=>") && !after.contains("function");
+    }
+    let is_type = |letter: char| letter.is_alphanumeric() || " _.,<>[]?@".contains(letter);
+    let statements = [
+        "if", "elif", "else", "for", "while", "switch", "match", "case", "return", "await", "yield", "new", "throw",
+        "raise", "assert", "in", "is", "not", "and", "or", "go", "defer", "with", "typeof",
+    ];
+    !before.ends_with('.')
+        && before.chars().all(is_type)
+        && !before.split_whitespace().any(|word| statements.contains(&word))
 }
 
 fn is_part_of_name(letter: Option<char>) -> bool {
@@ -128,7 +157,7 @@ fn is_part_of_name(letter: Option<char>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_defined, is_definition, rows, same_words, words};
+    use super::{is_defined, is_definition, is_test, rows, same_words, words};
 
     #[test]
     fn names_consist_of_words() {
@@ -160,13 +189,42 @@ mod tests {
             "export function CutField(bytes: Buffer): CutMessage {",
             "export class CutField {",
             "CutField = field_cutter(None)",
+            "CutField(bytes: Buffer): CutMessage {",
+            "static async CutField(",
+            "Map<String, byte[]> CutField(",
         ] {
             assert!(is_definition(line, "CutField"), "{line}");
         }
-        for line in
-            ["return wire.CutField(b)", "// CutField removes the field.", "x.CutField(() => {", "func CutFields() {"]
-        {
+        for line in [
+            "return wire.CutField(b)",
+            "// CutField removes the field.",
+            "x.CutField(() => {",
+            "CutField(() => {",
+            "CutField(function () {",
+            "CutField(",
+            "func CutFields() {",
+            "func cut(b []byte) { CutField(b)",
+            "if CutField(b) {",
+            "if !CutField(b) {",
+            "if (CutField(b)) {",
+            "} else if CutField(b) {",
+            "for part in CutField(b):",
+            "while CutField(b):",
+            "return CutField({",
+            "const cut = CutField(b, {",
+            "cut := CutField(",
+        ] {
             assert!(!is_definition(line, "CutField"), "{line}");
+        }
+    }
+
+    #[test]
+    fn tests_are_files_with_their_names_and_all_files_in_their_folders() {
+        for file in ["a/cut_test.go", "a/test_cut.py", "a/CutTest.java", "a/cut.test.ts", "a/src/test/java/Cut.java"] {
+            assert!(is_test(file), "{file}");
+        }
+        for file in ["a/latest.go", "a/attestation/cut.ts", "a/contest.py", "a/TestCase.java", "a/testing/cut.go"] {
+            assert!(!is_test(file), "{file}");
         }
     }
 

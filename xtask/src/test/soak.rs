@@ -33,6 +33,7 @@ pub fn soak() -> Result<(), String> {
     steps.run("seeds", || {
         binaries(|test| test.package == "faultloom" && !test.is_unit, &[], &[("FAULTLOOM_SOAK", "1")])
     })?;
+    steps.run("robust", || crate::bench::robust::bench().map(|()| "completed".into()))?;
     steps.run("python", || {
         setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
         let python = root().join("out/python-sdk/bin/python");

@@ -3,9 +3,10 @@
 use super::spec::{FlipSpec, ResumeSpec};
 use super::{NAME, engine, spec_of, write_report};
 use crate::event::Progress;
-use crate::text::{grouped, rounded};
+use crate::text::{grouped, printable, rounded};
 use crate::{Context, Event};
 use ::campaign::log::{self, CAMPAIGN};
+use ::campaign::reference;
 use ::campaign::verdict::verdict;
 use ::campaign::{Completion, Judge, Log, Spec, Tables, VariantRun};
 use model::campaign::{Campaign, Variant};
@@ -31,9 +32,26 @@ pub struct FinishedCampaign {
 /// Request for a wrong spec, environment without a sandbox or if the program cannot run, aborted if canceled.
 pub async fn flip(context: &Context, spec: &FlipSpec) -> Result<FinishedCampaign, Failure> {
     let spec = spec.resolve(context)?;
+    warn_of_missing_files(context, &spec);
     let store = context.store().await?;
     let (run, dir) = begin(context, &store, &spec).await?;
     run_variants(context, &store, run, dir, &spec).await
+}
+
+/// A program that does not find a file may still write output, so this does not wait for its failure.
+fn warn_of_missing_files(context: &Context, spec: &Spec) {
+    if spec.external.as_ref().is_some_and(|external| external.server.is_some()) {
+        return;
+    }
+    for variant in &spec.variants {
+        for file in reference::missing_files(&variant.program) {
+            let file = printable(&file.display().to_string());
+            context.warn(format!(
+                "{}: the argument {file} names a file here, and the program runs in another directory: --file copies it there",
+                variant.name
+            ));
+        }
+    }
 }
 
 /// Resumes an interrupted campaign with its stored spec.

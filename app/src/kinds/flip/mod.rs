@@ -7,7 +7,7 @@ pub mod repeat;
 pub mod spec;
 
 use crate::history::REPORT_FILE;
-use crate::kind::{Difference, RunKind, Selection, StoredRun, Traces};
+use crate::kind::{Difference, Names, RunKind, Selection, StoredRun, Traces};
 use crate::text::plural;
 use crate::view::{Block, View};
 use crate::{Context, register_kind};
@@ -15,7 +15,7 @@ use ::campaign::{EngineClient, Spec, log, tracer_client};
 use bit_flips::live::{Injection, Target};
 use model::campaign::Campaign;
 use model::{Failure, KindName, Run};
-use report::{FlipReport, flip_html};
+use report::{FlipReport, flip_html, flip_html_unredacted};
 use runs::RunDir;
 use serde_json::json;
 use std::ffi::OsStr;
@@ -108,8 +108,12 @@ impl RunKind for Flip {
         diff::diff(context, before, after)
     }
 
-    fn report(&self, context: &Context, stored: &StoredRun) -> Result<String, Failure> {
-        Ok(flip_html(&FlipReport { run: &stored.run, campaign: &results(context, stored)? }))
+    fn report(&self, context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure> {
+        let page = match names {
+            Names::Redacted => flip_html,
+            Names::Complete => flip_html_unredacted,
+        };
+        Ok(page(&FlipReport { run: &stored.run, campaign: &results(context, stored)? }))
     }
 
     fn traces(&self, context: &Context, stored: &StoredRun, _selection: Selection) -> Result<Traces, Failure> {

@@ -143,6 +143,9 @@ pub struct JudgeSpec {
     pub errors: Vec<String>,
     /// A command that classifies each deviating output.
     pub command: Option<String>,
+    /// The exit status of the undisturbed program. Another one is refused as a failure.
+    #[schemars(range(min = 0, max = 255))]
+    pub expect_exit: i32,
 }
 
 impl Default for JudgeSpec {
@@ -154,6 +157,7 @@ impl Default for JudgeSpec {
             abort_marker: None,
             errors: Vec::new(),
             command: None,
+            expect_exit: 0,
         }
     }
 }
@@ -206,6 +210,7 @@ fn rules(judge: &JudgeSpec) -> Result<Rules, Failure> {
         abort_marker: judge.abort_marker.clone(),
         errors: judge.errors.clone(),
         command: judge.command.clone(),
+        expect_exit: judge.expect_exit,
     };
     Judge::new(&rules)?;
     if !rules.errors.is_empty() && rules.protocol != "lines" {

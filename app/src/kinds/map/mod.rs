@@ -12,7 +12,7 @@ pub use draw::{DrawnMap, MapSpec, draw};
 pub use part::MapDirection;
 pub use source::{HostQuery, Observed, Observing, Range, Source, range_text};
 
-use crate::kind::{Difference, RunKind, Selection, StoredRun, Traces};
+use crate::kind::{Difference, Names, RunKind, Selection, StoredRun, Traces};
 use crate::view::{Block, View};
 use crate::{Context, register_kind};
 use flows::Graph;
@@ -62,7 +62,7 @@ impl RunKind for Map {
         Ok(Difference { differs, view: View::new(fields, blocks) })
     }
 
-    fn report(&self, _context: &Context, stored: &StoredRun) -> Result<String, Failure> {
+    fn report(&self, _context: &Context, stored: &StoredRun, _names: Names) -> Result<String, Failure> {
         Ok(map_html(&MapReport { run: &stored.run, graph: &graph(stored)? }))
     }
 

@@ -2,6 +2,7 @@
 
 use super::record::gap_reasons;
 use super::{FAULTS, NAME, TRACES};
+use crate::event::Progress;
 use crate::spec::Version;
 use crate::text::printable;
 use crate::{Context, Event, register_schema};
@@ -41,7 +42,8 @@ const FIRST: usize = 3;
 
 pub async fn import(context: &Context, spec: &ImportSpec) -> Result<ImportedRun, Failure> {
     let name = if spec.file == Path::new("-") { Path::new("standard input") } else { &spec.file };
-    let file = SpanFile::read(name, open(&spec.file)?)?;
+    let (opened, bytes) = open(&spec.file)?;
+    let file = SpanFile::read(name, ReadProgress { from: opened, context, read: 0, bytes, reported: 0 })?;
     let store = context.store().await?;
     let title = printable(&format!("import {}", name.file_name().unwrap_or_default().to_string_lossy()));
     let stored = json!({"import": {"file": name, "spans": file.spans()}});
@@ -49,7 +51,12 @@ pub async fn import(context: &Context, spec: &ImportSpec) -> Result<ImportedRun,
     context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     let mut traces = dir.append_file(TRACES)?;
     let mut totals = Totals::default();
-    let notices = file.each_trace(|trace| {
+    let mut reported = 0;
+    let notices = file.each_trace(|trace, spans| {
+        if spans >= reported + REPORT_SPANS {
+            reported = spans;
+            context.progress(counts("store", spans as u64, file.spans() as u64, "spans"));
+        }
         traces.append(std::slice::from_ref(&trace))?;
         totals.add(trace);
         Ok(())
@@ -63,19 +70,53 @@ pub async fn import(context: &Context, spec: &ImportSpec) -> Result<ImportedRun,
     Ok(ImportedRun { run, verdict, first: totals.first, traces: count, spans: file.spans(), notices })
 }
 
-fn open(file: &Path) -> Result<Box<dyn Read>, Failure> {
+/// The content of a file or of standard input, whose size is unknown (0).
+fn open(file: &Path) -> Result<(Box<dyn Read>, u64), Failure> {
     if file == Path::new("-") {
-        return Ok(Box::new(std::io::stdin().lock()));
+        return Ok((Box::new(std::io::stdin().lock()), 0));
     }
     let unreadable = |e: std::io::Error| {
         Failure::request(format!("{} cannot be read: {e}", file.display()))
             .next("name a file with OTLP in JSON, or - for standard input")
     };
     let opened = std::fs::File::open(file).map_err(unreadable)?;
-    if opened.metadata().map_err(unreadable)?.is_dir() {
+    let metadata = opened.metadata().map_err(unreadable)?;
+    if metadata.is_dir() {
         return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
     }
-    Ok(Box::new(opened))
+    Ok((Box::new(opened), metadata.len()))
+}
+
+/// Progress is reported after this many bytes that were read, and spans that were stored.
+const REPORT_BYTES: u64 = 1 << 20;
+const REPORT_SPANS: usize = 1000;
+
+fn counts(name: &str, done: u64, total: u64, unit: &str) -> Progress {
+    let detail = if total == 0 { format!("{done} {unit}") } else { unit.to_owned() };
+    Progress::Counts { name: name.to_owned(), done, total, may_grow: false, detail }
+}
+
+/// Reports how much of a file was read.
+struct ReadProgress<'a, R> {
+    from: R,
+    context: &'a Context,
+    /// 0: unknown.
+    bytes: u64,
+    read: u64,
+    reported: u64,
+}
+
+impl<R: Read> Read for ReadProgress<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.from.read(buffer)?;
+        self.read += n as u64;
+        if self.read >= self.reported + REPORT_BYTES {
+            self.reported = self.read;
+            let total = if self.bytes == 0 { 0 } else { self.bytes.max(self.read).div_ceil(REPORT_BYTES) };
+            self.context.progress(counts("read", self.read / REPORT_BYTES, total, "MiB"));
+        }
+        Ok(n)
+    }
 }
 
 /// What is known of all traces when only some of them are in memory.
@@ -113,5 +154,59 @@ impl Totals {
             "gaps": last.gaps(), "gap_reasons": gap_reasons(last), "services": last.services(), "history_bytes": 0,
             "latency_us_median": sorted.get(sorted.len() / 2), "latency_us_max": sorted.last(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn the_part_of_the_file_that_was_read_is_reported() {
+        for (bytes, totals) in [(5 << 20, [5; 4]), (0, [0; 4])] {
+            let reported: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
+            let sink = reported.clone();
+            let mut context = Context::new(".faultloom");
+            context.events = Arc::new(move |event| {
+                if let Event::Progress(Progress::Counts { done, total, .. }) = event {
+                    sink.lock().unwrap().push((done, total));
+                }
+            });
+            let content = vec![0u8; (4 << 20) + 9];
+            let mut read = ReadProgress { from: &content[..], context: &context, bytes, read: 0, reported: 0 };
+            std::io::copy(&mut read, &mut std::io::sink()).unwrap();
+            let expected: Vec<(u64, u64)> = (1..=4).zip(totals).collect();
+            assert_eq!(*reported.lock().unwrap(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn stored_spans_are_counted_up_to_those_of_the_file() {
+        let home = std::env::temp_dir().join(format!("faultloom-import-progress-{}", std::process::id()));
+        std::fs::create_dir_all(&home).unwrap();
+        let spans: Vec<serde_json::Value> = (1..=2500u64)
+            .map(|n| {
+                json!({"traceId": format!("{n:032x}"), "spanId": format!("{n:016x}"), "name": "GET /", "kind": 2,
+                    "startTimeUnixNano": "1000", "endTimeUnixNano": "2000"})
+            })
+            .collect();
+        let document = json!({"resourceSpans": [{"resource": {"attributes": [
+            {"key": "service.name", "value": {"stringValue": "a"}}]}, "scopeSpans": [{"spans": spans}]}]});
+        let file = home.join("spans.json");
+        std::fs::write(&file, document.to_string()).unwrap();
+        let reported: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
+        let sink = reported.clone();
+        let mut context = Context::new(home.join("store"));
+        context.events = Arc::new(move |event| match event {
+            Event::Progress(Progress::Counts { name, done, total, .. }) if name == "store" => {
+                sink.lock().unwrap().push((done, total));
+            }
+            _ => {}
+        });
+        let imported = import(&context, &ImportSpec { version: Version, file }).await.unwrap();
+        assert_eq!((imported.traces, imported.spans), (2500, 2500));
+        assert_eq!(*reported.lock().unwrap(), [(1000, 2500), (2000, 2500)]);
+        std::fs::remove_dir_all(home).unwrap();
     }
 }

@@ -3,13 +3,13 @@
 pub mod import;
 pub mod record;
 
-use crate::kind::{RunKind, Selection, StoredRun, Traces};
+use crate::kind::{Names, RunKind, Selection, StoredRun, Traces};
 use crate::text::plural;
 use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
 use model::trace::Trace;
 use model::{Failure, Fault, KindName, Run};
-use report::{RecordingReport, recording_html};
+use report::{RecordingReport, recording_html, recording_html_unredacted};
 use runs::RunDir;
 use serde_json::json;
 
@@ -72,10 +72,14 @@ impl RunKind for Recording {
         Ok(View::new(fields, blocks))
     }
 
-    fn report(&self, _context: &Context, stored: &StoredRun) -> Result<String, Failure> {
+    fn report(&self, _context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure> {
         let Shown { traces, left_out, faults } = read(&stored.dir)?;
         let sockets = socket_comparison::load(&stored.dir)?;
-        Ok(recording_html(&RecordingReport {
+        let page = match names {
+            Names::Redacted => recording_html,
+            Names::Complete => recording_html_unredacted,
+        };
+        Ok(page(&RecordingReport {
             run: &stored.run,
             traces: &traces,
             left_out,

@@ -11,7 +11,9 @@ use std::time::Duration;
 const EACH_MAX: u64 = 1024;
 
 /// One test per case of a small space; for a large one, a test per minimal failing set, or one for the space.
+/// Redacted like a page, because CI systems show it to many people.
 pub fn write(path: &Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> {
+    let sweep = model::redact::sweep(sweep);
     let mut report = Report::new("faultloom sweep");
     for (index, space) in sweep.spaces.iter().enumerate() {
         let mut suite = TestSuite::new(space.name.as_str());

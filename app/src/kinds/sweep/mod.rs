@@ -5,14 +5,14 @@ mod run;
 mod spec;
 
 pub use run::{Swept, resume, sweep};
-pub use spec::{ResumeSpec, StoredSpec, SweepSpec};
+pub use spec::{CONCURRENCY, ResumeSpec, StoredSpec, SweepSpec};
 
-use crate::kind::{RunKind, Selection, StoredRun, Traces};
+use crate::kind::{Names, RunKind, Selection, StoredRun, Traces};
 use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
 use model::sweep::{Case, Sweep as Results};
 use model::{Failure, KindName, Run};
-use report::{SweepReport, sweep_html};
+use report::{SweepReport, sweep_html, sweep_html_unredacted};
 use serde_json::json;
 
 pub const NAME: KindName = KindName::new("sweep");
@@ -64,11 +64,15 @@ impl RunKind for Sweep {
         Ok(View::new(fields, blocks))
     }
 
-    fn report(&self, context: &Context, stored: &StoredRun) -> Result<String, Failure> {
+    fn report(&self, context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure> {
         let sweep = results(context, stored)?;
         let cases: Vec<Case> = stored.dir.records(CASES)?;
         let sockets = socket_comparison::load(&stored.dir)?;
-        Ok(sweep_html(&SweepReport {
+        let page = match names {
+            Names::Redacted => sweep_html,
+            Names::Complete => sweep_html_unredacted,
+        };
+        Ok(page(&SweepReport {
             run: &stored.run,
             sweep: &sweep,
             cases: &cases,

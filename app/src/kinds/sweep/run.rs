@@ -4,7 +4,7 @@ use super::spec::{ResumeSpec, StoredSpec, SweepSpec};
 use super::{NAME, RESULTS, junit};
 use crate::event::Progress;
 use crate::history::write_report;
-use crate::kind::StoredRun;
+use crate::kind::{Names, StoredRun};
 use crate::request::no_history;
 use crate::target_session::TargetSession;
 use crate::text::{grouped, plural};
@@ -59,13 +59,13 @@ pub async fn sweep(context: &Context, spec: &SweepSpec) -> Result<Swept, Failure
     let session = TargetSession::open(context).await?;
     let result = async {
         let stored = spec.resolve(context, &session)?;
-        let mut sweeper = sweeper(context, &session, &stored, RunId::create(), spec.concurrency)?;
+        let id = RunId::create();
+        let sweeper = sweeper(context, &session, &stored, id, spec.concurrency)?;
         let good = reference(context, &sweeper).await?;
         check_sizes(&stored, &good)?;
         let title = format!("{} {}", stored.request.name(), stored.request.authority);
         let value = serde_json::to_value(&stored).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
-        let (run, dir) = store.begin(NAME, &title, value, 0).await?;
-        sweeper.run = *run.id.0.as_bytes();
+        let (run, dir) = store.begin_as(id, NAME, &title, value, 0).await?;
         dir.write_json(REFERENCE, &good)?;
         run_spaces(context, &sweeper, &store, StoredRun { run, dir }, &stored, good).await
     }
@@ -168,11 +168,15 @@ async fn run_spaces(
     if spaces.iter().any(|space| !space.finished) {
         return Err(Failure::new(Family::Aborted, "the sweep was stopped; the finished cases are stored").next(resume));
     }
-    let bugs =
-        explore::bugs::find(sweeper, &good, &spaces, &spec.record).await.map_err(|failure| match failure.family {
-            Family::Aborted => failure.next(resume),
-            _ => failure,
-        })?;
+    let on_bug = |done, total| {
+        let detail = "repeating the simplest failure of each cause".to_owned();
+        context.progress(Progress::Counts { name: "bugs".to_owned(), done, total, may_grow: false, detail });
+    };
+    let found = explore::bugs::find(sweeper, &good, &spaces, &spec.record, on_bug).await;
+    let bugs = found.map_err(|failure| match failure.family {
+        Family::Aborted => failure.next(resume),
+        _ => failure,
+    })?;
     for bug in &bugs {
         context.emit(Event::Finding { title: bug.title.clone(), detail: bug.story.clone() });
     }
@@ -209,7 +213,7 @@ async fn finish(
         "bugs": results.bugs.len(), "repeated": results.repeated, "crashed": crashed,
     });
     store.finish(&mut stored.run, verdict, summary).await?;
-    let report = write_report(context, &stored, None)?;
+    let report = write_report(context, &stored, None, Names::Redacted)?;
     if let Some(path) = junit_file {
         let cases: Vec<Case> = spaces.into_iter().flat_map(|run| run.cases).collect();
         junit::write(path, &results, &cases)?;

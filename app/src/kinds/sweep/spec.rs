@@ -38,8 +38,11 @@ pub struct SweepSpec {
 
 register_schema!("sweep", SweepSpec);
 
+/// Requests in flight at once by default.
+pub const CONCURRENCY: u16 = 16;
+
 fn default_concurrency() -> u16 {
-    16
+    CONCURRENCY
 }
 
 /// An interrupted sweep to resume with its original options. The options here replace the original ones if they are
@@ -176,7 +179,7 @@ mod tests {
         let (spaces, effects) = spec(&[]).spaces_and_effects().unwrap();
         assert_eq!(spaces, [SpaceKind::Services, SpaceKind::CrashPoints, SpaceKind::Guided]);
         assert_eq!(effects, [effect("unavailable").unwrap()]);
-        assert_eq!(spec(&[]).concurrency, 16);
+        assert_eq!(spec(&[]).concurrency, CONCURRENCY);
     }
 
     #[test]

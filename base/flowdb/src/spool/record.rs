@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! record:  length u32 LE | first 8 bytes of SHA-256 of the payload | payload
-//! payload: agent 16 | sequence | from_ms ± | to_ms - from_ms ± | source | losses 4 × | host part
+//! payload: agent 16 | sequence | from_ms ± | to_ms - from_ms ± | source | losses 6 ×, in files of version 1 4 ×
+//!          | host part
 //!          | n | n service parts | n | n process parts | 0, or 1 + n | n listener parts
 //!          | n | n × (flow part | mask of the counts that are not 0, in their order | those counts)
 //! part:    its number; the next free number is followed by length and JSON of the part, which gets that number
@@ -51,8 +52,9 @@ impl Writer {
         put_signed(&mut bytes, window.from_ms);
         put_signed(&mut bytes, window.to_ms.wrapping_sub(window.from_ms));
         bytes.push(window.source as u8);
-        let Losses { table_full, recursion, windows, unreadable, closed_unseen: _ } = window.losses;
-        [table_full, recursion, windows, unreadable].into_iter().for_each(|lost| put(&mut bytes, lost));
+        let Losses { table_full, recursion, windows, unreadable, closed_unseen, between_polls } = window.losses;
+        let losses = [table_full, recursion, windows, unreadable, closed_unseen, between_polls];
+        losses.into_iter().for_each(|lost| put(&mut bytes, lost));
         self.part(&mut bytes, Part::Host(window.host.clone()));
         put(&mut bytes, window.services.len() as u64);
         window.services.iter().for_each(|service| self.part(&mut bytes, Part::Service(service.clone())));
@@ -112,13 +114,27 @@ pub fn payload<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(payload)
 }
 
+/// Version of a spool file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// Written by 0.1.0: without the losses that were added later.
+    One,
+    #[default]
+    Two,
+}
+
 /// Decodes windows of one file.
 #[derive(Default)]
 pub struct Reader {
+    version: Version,
     parts: Vec<Part>,
 }
 
 impl Reader {
+    pub fn new(version: Version) -> Reader {
+        Reader { version, parts: Vec::new() }
+    }
+
     /// Decodes a window. The payloads of a file must be passed in order.
     pub fn window(&mut self, mut payload: &[u8]) -> Result<Window, Damaged> {
         let bytes = &mut payload;
@@ -132,7 +148,7 @@ impl Reader {
             [2] => Source::Tuples,
             _ => return Err(Damaged),
         };
-        let (table_full, recursion, windows, unreadable) = (take(bytes)?, take(bytes)?, take(bytes)?, take(bytes)?);
+        let losses = self.losses(bytes)?;
         let Part::Host(host) = self.part(bytes)?.clone() else { return Err(Damaged) };
         let services = self.many(bytes, |part| match part {
             Part::Service(service) => Some(service.clone()),
@@ -147,10 +163,23 @@ impl Reader {
         for _ in 0..take(bytes)? {
             flows.push(self.flow(bytes)?);
         }
-        let losses = Losses { table_full, recursion, windows, unreadable, ..Losses::default() };
         let rest =
             Window { agent, sequence, from_ms, to_ms, host, source, services, processes, listeners, flows, losses };
         if payload.is_empty() { Ok(rest) } else { Err(Damaged) }
+    }
+
+    fn losses(&self, bytes: &mut &[u8]) -> Result<Losses, Damaged> {
+        let losses = Losses {
+            table_full: take(bytes)?,
+            recursion: take(bytes)?,
+            windows: take(bytes)?,
+            unreadable: take(bytes)?,
+            ..Losses::default()
+        };
+        if self.version == Version::One {
+            return Ok(losses);
+        }
+        Ok(Losses { closed_unseen: take(bytes)?, between_polls: take(bytes)?, ..losses })
     }
 
     fn listeners(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<Listener>>, Damaged> {
@@ -235,10 +264,10 @@ mod tests {
 
     prop_compose! {
         fn window()(
-            agent: u128, sequence: u64, from_ms: i64, to_ms: i64, lost: [u64; 4], flows in prop::collection::vec(flow(), 0..8),
+            agent: u128, sequence: u64, from_ms: i64, to_ms: i64, lost: [u64; 6], flows in prop::collection::vec(flow(), 0..8),
             services in prop::collection::vec(0u8..6, 0..4), listeners in prop::option::of(prop::collection::vec(0u16..3, 0..3)),
         ) -> Window {
-            let [table_full, recursion, windows, unreadable] = lost;
+            let [table_full, recursion, windows, unreadable, closed_unseen, between_polls] = lost;
             let at = |port| ListenAddress::Inet { ip: [0, 0, 0, 0].into(), port };
             let listener = |port| Listener { service: service(1).key, netns: 1, protocol: Protocol::Udp, at: at(port) };
             let address = HostAddress { netns: 1, ip: [10, 0, 0, 1].into() };
@@ -250,7 +279,7 @@ mod tests {
                 processes: vec![],
                 listeners: listeners.map(|ports| ports.into_iter().map(listener).collect()),
                 flows,
-                losses: Losses { table_full, recursion, windows, unreadable, ..Losses::default() },
+                losses: Losses { table_full, recursion, windows, unreadable, closed_unseen, between_polls },
             }
         }
     }

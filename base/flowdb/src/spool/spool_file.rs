@@ -3,17 +3,18 @@
 //! ```text
 //! <directory>/0000000000000001.spool     number of the first record, counted over all windows
 //! <directory>/0000000000000296.spool
-//! file: "faultloom spool 1\n" | records
+//! file: "faultloom spool 2\n" | records     also read: version 1
 //! ```
 
-use super::record::{self, Reader, Writer};
+use super::record::{self, Reader, Version, Writer};
 use flows::Window;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8] = b"faultloom spool 1\n";
+const MAGIC: &[u8] = b"faultloom spool 2\n";
+const MAGIC_1: &[u8] = b"faultloom spool 1\n";
 const EXTENSION: &str = "spool";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,9 +119,12 @@ impl Scanner {
         loop {
             let mut rest = &self.buffer[self.at..];
             if !self.magic_checked && rest.len() >= MAGIC.len() {
-                if !rest.starts_with(MAGIC) {
-                    return Err(ErrorKind::InvalidData.into());
-                }
+                let version = match &rest[..MAGIC.len()] {
+                    MAGIC => Version::Two,
+                    MAGIC_1 => Version::One,
+                    _ => return Err(ErrorKind::InvalidData.into()),
+                };
+                self.reader = Reader::new(version);
                 (self.magic_checked, self.at) = (true, MAGIC.len());
                 continue;
             }

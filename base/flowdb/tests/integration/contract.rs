@@ -3,7 +3,7 @@
 use crate::support::database::each_database;
 use crate::support::{Agent, DAY, HOUR, MINUTE, SECOND, T0, all};
 use flowdb::{FlowDb, Retention};
-use flows::{Counts, ListenAddress, Side, Slice};
+use flows::{Counts, ListenAddress, Losses, Side, Slice};
 use std::time::Duration;
 
 #[tokio::test]
@@ -159,14 +159,17 @@ async fn losses_are_added_up_per_host() {
         for window in &mut windows[..3] {
             window.losses.table_full = 5;
             window.losses.windows = 1;
+            window.losses.closed_unseen = 2;
+            window.losses.between_polls = 3;
         }
         flowdb.record(&windows).await.unwrap();
         let losses = async |from, to| {
             let slice = flowdb.slice(from, to).await.unwrap();
-            slice.hosts.iter().map(|h| (h.losses.table_full, h.losses.windows)).collect::<Vec<_>>()
+            slice.hosts.iter().map(|host| host.losses).collect::<Vec<_>>()
         };
-        assert_eq!(losses(T0, T0 + HOUR).await, [(15, 3), (0, 0)]);
-        assert_eq!(losses(T0 + MINUTE, T0 + MINUTE).await[0], (5, 1));
+        let sum = Losses { table_full: 15, windows: 3, closed_unseen: 6, between_polls: 9, ..Losses::default() };
+        assert_eq!(losses(T0, T0 + HOUR).await, [sum, Losses::default()]);
+        assert_eq!(losses(T0 + MINUTE, T0 + MINUTE).await[0], windows[2].losses);
     }
 }
 
@@ -177,6 +180,7 @@ async fn minutes_are_merged_into_hours_and_old_hours_are_deleted() {
         let mut agent = Agent::new(1);
         let mut windows: Vec<_> = (0..180).map(|i| agent.busy(T0 + i * MINUTE, 2)).collect();
         windows[0].losses.recursion = 7;
+        (windows[1].losses.closed_unseen, windows[2].losses.between_polls) = (8, 9);
         windows[59].flows[0].counts.open = 42;
         flowdb.record(&windows).await.unwrap();
         let sums = async |flowdb: &FlowDb| {
@@ -186,7 +190,8 @@ async fn minutes_are_merged_into_hours_and_old_hours_are_deleted() {
             (counts, slice.hosts[0].losses)
         };
         let before = sums(&flowdb).await;
-        assert_eq!((before.0[1].open, before.1.recursion), (42, 7));
+        let losses = Losses { recursion: 7, closed_unseen: 8, between_polls: 9, ..Losses::default() };
+        assert_eq!((before.0[1].open, before.1), (42, losses));
         let retention = Retention { minutes: Duration::from_secs(3600), hours: Duration::from_secs(86_400) };
         flowdb.retain(&retention, T0 + 2 * HOUR + 30 * MINUTE).await.unwrap();
         assert_eq!(sums(&flowdb).await, before);

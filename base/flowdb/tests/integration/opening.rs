@@ -3,6 +3,8 @@
 use crate::support::database::each_database;
 use crate::support::{Agent, Folder, T0, all};
 use flowdb::FlowDb;
+#[cfg(feature = "postgres")]
+use flows::Losses;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -20,7 +22,7 @@ async fn a_newer_sqlite_schema_is_rejected_unchanged() {
     for rejected in [FlowDb::open(&file).await, FlowDb::read(&file).await] {
         let rejected = rejected.err().unwrap().to_string();
         assert!(
-            rejected.contains("has version 9; this faultloom supports up to 1") && rejected.contains("next: "),
+            rejected.contains("has version 9; this faultloom supports up to 2") && rejected.contains("next: "),
             "{rejected}"
         );
     }
@@ -35,8 +37,41 @@ async fn a_newer_postgresql_schema_is_rejected() {
     FlowDb::open(&url).await.unwrap().close().await;
     cluster.sql("newer", "UPDATE schema_version SET version = 9");
     for rejected in [FlowDb::open(&url).await, FlowDb::read(&url).await] {
-        assert!(rejected.err().unwrap().to_string().contains("has version 9; this faultloom supports up to 1"));
+        assert!(rejected.err().unwrap().to_string().contains("has version 9; this faultloom supports up to 2"));
     }
+}
+
+/// A fleet's database of version 1 is read, and its owner migrates it while agents of version 1 record.
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn only_the_owner_can_migrate_a_postgresql_database() {
+    let Some(cluster) = crate::support::postgres::Cluster::shared() else { return };
+    let owner = cluster.database("older");
+    cluster.sql("older", include_str!("../../schema/postgres.1.sql"));
+    cluster.sql(
+        "older",
+        "CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (1);
+        CREATE ROLE older_agent LOGIN; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO older_agent;
+        INSERT INTO hosts VALUES ('h', 'web-1', 1, 2); INSERT INTO boots VALUES ('h', 'b', 1, 2);
+        INSERT INTO losses VALUES (0, 60000, 'h', 'b', 1, 2, 3, 4)",
+    );
+    let agent = cluster.url("older_agent", "older");
+    let refused = FlowDb::open(&agent).await.err().unwrap().to_string();
+    assert!(refused.contains("has version 1; this faultloom writes version 2"), "{refused}");
+    assert!(refused.contains("with a URL of the tables' owner"), "{refused}");
+    let reader = FlowDb::read(&agent).await.unwrap();
+    let losses = async || reader.slice(0, 60_000).await.unwrap().hosts[0].losses;
+    let of_version_1 = Losses { table_full: 1, recursion: 2, windows: 3, unreadable: 4, ..Losses::default() };
+    assert_eq!(losses().await, of_version_1);
+    FlowDb::open(&owner).await.unwrap().close().await;
+    assert_eq!(losses().await, of_version_1, "also with a connection from before");
+    cluster.sql("older", "UPDATE losses SET closed_unseen = 5, between_polls = 6");
+    assert_eq!(losses().await, Losses { closed_unseen: 5, between_polls: 6, ..of_version_1 });
+    let statement = "INSERT INTO losses (from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable) \
+        VALUES (60000, 60000, 'h', 'b', 1, 1, 1, 1)";
+    cluster.sql("older", statement);
+    let agent = FlowDb::open(&agent).await.unwrap();
+    assert_eq!(agent.record(&[Agent::new(1).busy(T0, 1)]).await.unwrap(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! A line of a campaign's log: a flip, a control, or a run during the user's own disturbance.
 
 use super::Deviation;
-use crate::flip::{Effect, Injection, Outcome};
+use crate::flip::{Effect, Ending, Injection, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// The subject of a line of the log.
@@ -50,9 +50,12 @@ pub struct LiveFlip {
 impl Logged {
     /// The outcome as text for users.
     pub fn outcome_text(&self) -> &'static str {
+        let failed = self.effect.ending != Ending::Exit(0);
         match (self.effect.activated, self.outcome) {
             (false, _) => "not flipped",
             (true, None) => "not judged",
+            // only its output is judged, and clients do not notice a crash after the last message
+            (true, Some(Outcome::None)) if failed => "no effect on the output",
             (true, Some(Outcome::None)) => "no effect",
             (true, Some(Outcome::Undetected)) => "undetected",
             (true, Some(Outcome::Hardening)) => "detected by hardening",
@@ -63,4 +66,33 @@ impl Logged {
 
 fn is_flip(role: &Role) -> bool {
     *role == Role::Flip
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crash_after_complete_output_is_not_named_no_effect() {
+        let text = |ending: Ending| {
+            let effect =
+                Effect { hit: String::new(), activated: true, ending, crash: None, cpu_us: 0, refused_calls: 0 };
+            let logged = Logged {
+                variant: 0,
+                id: 0,
+                role: Role::Flip,
+                injection: None,
+                effect,
+                outcome: Some(Outcome::None),
+                deviation: None,
+                remark: None,
+                live: None,
+            };
+            logged.outcome_text()
+        };
+        assert_eq!(text(Ending::Exit(0)), "no effect");
+        for ending in [Ending::Signal(11), Ending::Hang, Ending::Exit(1)] {
+            assert_eq!(text(ending), "no effect on the output");
+        }
+    }
 }

@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "waiting for any child has no checked interface")]
 
 use model::{Failure, Family};
-use sandbox::tracee::{Pid, Tracee};
+use sandbox::tracee::{Pid, Stop, Tracee};
 use sandbox::{Launched, Limits, Program, Sandbox, TracedCall};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -77,19 +77,20 @@ fn supervise(launched: Launched, permissions: Permissions) -> std::io::Result<se
     tracees[&main].resume(0)?;
     let mut host = sandbox::VirtualHost::new(false);
     let (mut started, mut refused, mut most) = (0, 0, 1);
+    // the stop that ended a call which was completed for the program
+    let mut next = None;
     loop {
-        let mut status = 0;
-        // SAFETY: `status` outlives the call.
-        let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
-        if pid < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        if !libc::WIFSTOPPED(status) {
+        let (pid, stop) = match next.take() {
+            Some(stop) => (main, stop),
+            None => wait_for_any()?,
+        };
+        if stop.ended() {
             tracees.remove(&pid);
             if pid == main {
-                let ending = match libc::WIFEXITED(status) {
-                    true => format!("exited {}", libc::WEXITSTATUS(status)),
-                    false => format!("killed by {}", libc::WTERMSIG(status)),
+                let ending = match stop {
+                    Stop::Exited(status) => format!("exited {status}"),
+                    Stop::Killed(signal) => format!("killed by {signal}"),
+                    Stop::Signal(_) | Stop::Event(_) => unreachable!("it has ended"),
                 };
                 return Ok(serde_json::json!({
                     "ending": ending, "forks": started, "refused": refused, "most": most,
@@ -102,33 +103,46 @@ fn supervise(launched: Launched, permissions: Permissions) -> std::io::Result<se
             std::collections::btree_map::Entry::Vacant(entry) => entry.insert(Tracee::new(pid)?),
         };
         let mut signal = 0;
-        match (status >> 16, libc::WSTOPSIG(status)) {
-            // its children have ids of their own, which this supervisor does not keep: they get real answers
-            (libc::PTRACE_EVENT_SECCOMP, _) if sandbox::is_answered(tracee)? && pid == main => {
-                sandbox::answer_and_complete(&mut host, tracee, main)?;
-            }
-            (libc::PTRACE_EVENT_SECCOMP, _) if sandbox::is_answered(tracee)? => {}
-            (libc::PTRACE_EVENT_SECCOMP, _) => {
+        match stop {
+            Stop::Event(libc::PTRACE_EVENT_SECCOMP) => {
                 let permitted = match TracedCall::from_message(tracee.event_message()?) {
                     Some(TracedCall::Signal) => sandbox::signals_itself(tracee, pid)?,
                     Some(TracedCall::Fork) => permissions.forks,
                     Some(TracedCall::Exec) => permissions.exec,
-                    Some(TracedCall::Answered) | None => false,
+                    Some(TracedCall::Answered) if pid == main => {
+                        next = sandbox::answer_and_complete(&mut host, tracee, main)?;
+                        if next.is_some() {
+                            continue;
+                        }
+                        true
+                    }
+                    // its children have ids of their own, which this supervisor does not keep: they get real answers
+                    Some(TracedCall::Answered) => true,
+                    None => false,
                 };
                 if !permitted {
                     refused += 1;
                     sandbox::deny(tracee)?;
                 }
             }
+            Stop::Event(libc::PTRACE_EVENT_CLONE) => host.thread_started(),
             // the open memory file is that of the previous program
-            (libc::PTRACE_EVENT_EXEC, _) => *tracee = Tracee::new(pid)?,
-            (0, libc::SIGSTOP) => started += i32::from(pid != main),
-            (0, libc::SIGSEGV) if host.emulate_counter(tracee)? => {}
-            (0, other) => signal = other,
+            Stop::Event(libc::PTRACE_EVENT_EXEC) => *tracee = Tracee::new(pid)?,
+            Stop::Signal(libc::SIGSTOP) => started += i32::from(pid != main),
+            Stop::Signal(libc::SIGSEGV) if host.emulate_counter(tracee)? => {}
+            Stop::Signal(other) => signal = other,
             _ => (),
         }
         // it may have been killed meanwhile
         let _ = tracee.resume(signal);
         most = most.max(tracees.len());
     }
+}
+
+/// Waits for a report of any process or thread.
+fn wait_for_any() -> std::io::Result<(Pid, Stop)> {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
+    if pid < 0 { Err(std::io::Error::last_os_error()) } else { Ok((pid, Stop::from_status(status))) }
 }

@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <poll.h>
 #include <sys/ptrace.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -140,6 +143,26 @@ static int inherited(void) {
     return 0;
 }
 
+/* Waits that use one time twice. Only some calls change it. */
+static int waits(void) {
+    struct timespec begin, end, time = {7, 500};
+    struct epoll_event event;
+    int none = epoll_create1(0);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; i < 2; i++)
+        if (syscall(SYS_epoll_pwait2, none, &event, 1, &time, 0, 0) != 0) return -1;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("epoll %ld s, left %ld\n", (long)(end.tv_sec - begin.tv_sec), (long)time.tv_sec);
+    int ends[2];
+    if (pipe(ends) < 0) return -1;
+    struct pollfd ready = {ends[1], POLLOUT, 0};
+    if (syscall(SYS_ppoll, &ready, 1, &time, 0, 0) != 1) return -1;
+    printf("ready, left %d\n", time.tv_sec >= 6);
+    if (syscall(SYS_ppoll, 0, 0, &time, 0, 0) != 0) return -1;
+    printf("nothing, left %ld\n", (long)time.tv_sec);
+    return 0;
+}
+
 static int attempt(const char *verb, const char *argument) {
     int number = atoi(argument);
     if (!strcmp(verb, "kill")) return kill(number, SIGKILL);
@@ -175,6 +198,7 @@ static int attempt(const char *verb, const char *argument) {
     if (!strcmp(verb, "ids")) return ids();
     if (!strcmp(verb, "addresses")) return addresses();
     if (!strcmp(verb, "inherited")) return inherited();
+    if (!strcmp(verb, "waits")) return waits();
     if (!strcmp(verb, "spin")) for (;;) {}
     // a sleep would take virtual time only
     if (!strcmp(verb, "pause")) return pause();

@@ -255,6 +255,20 @@ fn every_run_begins_in_the_same_state() {
 }
 
 #[test]
+fn a_wait_changes_its_time_as_the_kernel_does() {
+    let fixture = Fixture::new();
+    let begin = Instant::now();
+    match fixture.sandboxed(&[], &["waits="]) {
+        Ok(report) => {
+            let expected = ["epoll 14 s, left 7", "ready, left 1", "nothing, left 0", "waits: done"];
+            assert_eq!(report.answers(), expected);
+        }
+        Err(why) => return skipped(&why),
+    }
+    assert!(begin.elapsed().as_secs() < 14, "waits take no real time");
+}
+
+#[test]
 fn nothing_is_inherited_but_what_is_given() {
     let fixture = Fixture::new();
     let report = match fixture.sandboxed(&[], &["inherited="]) {

@@ -20,7 +20,7 @@
 //! SIGHUP and SIGQUIT, and holds neither a terminal nor a pipe of the tool.
 
 use crate::cleanup::owned_processes::OwnedProcesses;
-use crate::state::status_dir;
+use crate::state::{atomic_file, status_dir};
 use model::Failure;
 use process::ProcessId;
 use std::io::{BufRead, BufReader, Write};
@@ -178,6 +178,8 @@ fn run() {
 #[derive(Default)]
 struct Announced {
     mark: String,
+    /// Its pid.
+    supervisor: u32,
     processes: Option<OwnedProcesses>,
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
@@ -199,7 +201,9 @@ impl Announced {
         match (words.as_slice(), &mut self.processes) {
             (["mark", mark, pid, ticks], None) => {
                 self.mark = (*mark).to_owned();
-                self.processes = process(pid, ticks).map(|supervisor| OwnedProcesses::new(mark, supervisor));
+                let supervisor = process(pid, ticks);
+                self.supervisor = supervisor.map_or(0, |supervisor| supervisor.pid);
+                self.processes = supervisor.map(|supervisor| OwnedProcesses::new(mark, supervisor));
             }
             (["leader", pid, ticks], Some(processes)) => {
                 if let Some(leader) = process(pid, ticks) {
@@ -220,16 +224,18 @@ impl Announced {
             processes.end(GRACE);
         }
         for file in &self.files {
-            remove_marked(file, &self.mark);
+            remove_marked(file, &self.mark, self.supervisor);
         }
         for folder in &self.folders {
-            status_dir::remove(folder, &self.mark);
+            status_dir::remove(folder, &self.mark, self.supervisor);
         }
     }
 }
 
-/// Removes a file if it carries the mark; a later `up` may already have replaced it.
-pub(crate) fn remove_marked(file: &Path, mark: &str) {
+/// Removes a file if it carries the mark; a later `up` may already have replaced it. What the process `supervisor` had
+/// not completed is removed too: it may hold keys.
+pub(crate) fn remove_marked(file: &Path, mark: &str, supervisor: u32) {
+    let _ = std::fs::remove_file(atomic_file::temporary(file, supervisor));
     if std::fs::read_to_string(file).is_ok_and(|text| text.contains(mark)) {
         let _ = std::fs::remove_file(file);
     }

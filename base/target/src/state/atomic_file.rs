@@ -4,20 +4,31 @@
 
 use crate::health::describe_io_error;
 use model::Failure;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Options for a file that only its owner can read if it is created, whatever the umask is: logs and status files name
+/// services and calls, and the folder may be inside one that others can read.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Creates a folder that only its owner can use, and missing ones above it.
+pub(crate) fn create_folder(path: &Path) -> Result<(), Failure> {
+    DirBuilder::new().mode(0o700).recursive(true).create(path).map_err(|error| cannot_write(path, &error))
+}
 
 /// Replaces `path`. On failure the old file is unchanged and no temporary file remains.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.new", std::process::id()));
-    let temporary = std::path::PathBuf::from(temporary);
-    let written = std::fs::OpenOptions::new()
+    let temporary = temporary(path, std::process::id());
+    let written = private()
         .write(true)
         .create(true)
         .truncate(true)
-        .mode(0o600)
         .open(&temporary)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| std::fs::rename(&temporary, path));
@@ -25,6 +36,13 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
         let _ = std::fs::remove_file(&temporary);
         cannot_write(path, &error)
     })
+}
+
+/// What is written by the process `pid` before it becomes `path`. Remains if that process is killed.
+pub(crate) fn temporary(path: &Path, pid: u32) -> PathBuf {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{pid}.new"));
+    temporary.into()
 }
 
 /// The failure of writing one of our files, such as a full disk or a missing permission.

@@ -39,7 +39,7 @@ impl Trust {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let trust = Trust::generate(target_name)?;
                 let folder = file.parent().unwrap_or(Path::new("/"));
-                std::fs::create_dir_all(folder).map_err(|error| atomic_file::cannot_write(folder, &error))?;
+                atomic_file::create_folder(folder)?;
                 atomic_file::write(file, &trust.text)?;
                 return Ok(trust);
             }

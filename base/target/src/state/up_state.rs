@@ -160,7 +160,8 @@ impl UpState {
         atomic_file::write(&state_file(state_dir), &(text + "\n"))
     }
 
-    /// Ends the remaining processes of an `up` whose supervisor has ended, and removes its files. Blocks for up to 18 s.
+    /// Ends the remaining processes of an `up` whose supervisor has ended, and removes its files. Blocks for up to
+    /// 18 s.
     pub(crate) fn clean_up(&self, state_dir: &Path) -> Result<(), Failure> {
         tracing::info!(target_name = self.target, "ending the processes of a supervisor that has ended");
         if self.boot == boot_id().unwrap_or_default() {
@@ -174,9 +175,10 @@ impl UpState {
     }
 
     pub(crate) fn remove_files(&self, state_dir: &Path) {
-        remove_marked(&self.trust_file, &self.mark);
-        status_dir::remove(&status_dir::path(state_dir), &self.mark);
-        remove_marked(&state_file(state_dir), &self.mark);
+        let supervisor = self.supervisor.pid;
+        remove_marked(&self.trust_file, &self.mark, supervisor);
+        status_dir::remove(&status_dir::path(state_dir), &self.mark, supervisor);
+        remove_marked(&state_file(state_dir), &self.mark, supervisor);
     }
 
     fn processes(&self) -> OwnedProcesses {

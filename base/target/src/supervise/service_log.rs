@@ -1,6 +1,6 @@
 //! A service's log: one file, appended over restarts, and the last lines of the latest start for messages.
 
-use crate::state::atomic_file::cannot_write;
+use crate::state::atomic_file::{self, cannot_write};
 use model::Failure;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -21,8 +21,8 @@ pub(crate) struct ServiceLog {
 impl ServiceLog {
     /// Opens for appending. Returns the log and two handles, for standard output and standard error.
     pub fn open(path: PathBuf) -> Result<(ServiceLog, File, File), Failure> {
-        let file =
-            File::options().append(true).create(true).open(&path).map_err(|error| cannot_write(&path, &error))?;
+        let file = atomic_file::private().append(true).create(true).open(&path);
+        let file = file.map_err(|error| cannot_write(&path, &error))?;
         let second = file.try_clone().map_err(|error| cannot_write(&path, &error))?;
         let begin = file.metadata().map_or(0, |data| data.len());
         Ok((ServiceLog { path, begin }, file, second))

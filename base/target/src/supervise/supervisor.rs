@@ -281,7 +281,7 @@ impl Inner {
     /// Everything before the first service. Blocks.
     fn prepare(target: Target, mut options: StartOptions, reaper_ends: mpsc::Sender<u32>) -> Result<Inner, Failure> {
         let logs = options.state_dir.join("logs");
-        std::fs::create_dir_all(&logs).map_err(|error| cannot_write(&logs, &error))?;
+        atomic_file::create_folder(&logs)?;
         options.state_dir =
             options.state_dir.canonicalize().map_err(|error| cannot_write(&options.state_dir, &error))?;
         let lock = lock(&options.state_dir)?;
@@ -300,7 +300,7 @@ impl Inner {
             None => (Trust::generate(&target.name)?, options.state_dir.join("trust")),
         };
         let kept = options.kept_trust.is_some();
-        let status = status_dir::create(&options.state_dir, &mark)?;
+        let status = status_dir::path(&options.state_dir);
         let inner = Inner {
             peers: target.peers(),
             running: Mutex::new(Running { services: Vec::new(), reaper: None, lock: Some(lock) }),
@@ -315,9 +315,11 @@ impl Inner {
         };
         let text = format!("# up {}\n{}", inner.mark, inner.trust.text());
         let write_trust = || if kept { Ok(()) } else { atomic_file::write(&inner.trust_file, &text) };
+        // the reaper comes first: it removes the other files if this process is killed
         let ready = inner
             .start_reaper()
             .map(|reaper| inner.running().reaper = Some(reaper))
+            .and_then(|()| status_dir::create(&inner.options.state_dir, &inner.mark).map(|_| ()))
             .and_then(|()| write_trust())
             .and_then(|()| inner.write_state());
         match ready {
@@ -573,7 +575,7 @@ impl Inner {
 /// One `up` per folder: a lock that the kernel releases when its holder dies.
 fn lock(state_dir: &Path) -> Result<File, Failure> {
     let path = state_dir.join("lock");
-    let file = File::options().write(true).create(true).truncate(false).open(&path);
+    let file = atomic_file::private().write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(|error| cannot_write(&path, &error))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),

@@ -6,6 +6,9 @@ use sandbox::tracee::{Pid, Stop};
 use std::io;
 use std::time::Duration;
 
+/// How often to check whether killed children have ended.
+const KILL_CHECK_EVERY: Duration = Duration::from_millis(1);
+
 /// The next report of a child or one of its threads, with the CPU time it used if it has ended. Does not block.
 pub fn next_report() -> io::Result<Option<(Pid, Stop, Duration)>> {
     let mut status = 0;
@@ -81,6 +84,21 @@ pub fn cpu_seconds() -> f64 {
 pub fn is_asleep(pid: Pid) -> bool {
     let states = ProcDir::open(pid as u32).and_then(|process| process.thread_states());
     states.is_ok_and(|states| states.iter().all(|state| matches!(state, 'S' | 'Z' | 'X')))
+}
+
+/// Kills every child, and waits for the end of each.
+pub fn kill_all() -> io::Result<()> {
+    loop {
+        let children = std::fs::read_to_string("/proc/thread-self/children")?;
+        let children: Vec<Pid> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+        if children.is_empty() {
+            return Ok(());
+        }
+        children.iter().for_each(|child| kill(*child));
+        // reports of their threads as well, before which the kernel reports no end of a process
+        while next_report()?.is_some() {}
+        wait_for_a_child(KILL_CHECK_EVERY);
+    }
 }
 
 /// Kills a child with all its threads.

@@ -24,13 +24,14 @@ pub struct Handoff {
 /// Leaves a process whose thread is stopped right before `instruction`, after applying `fault` if one is given. It runs
 /// on when a debugger or `SIGCONT` resumes it.
 pub fn hand_off(
-    stopped: &StoppedProcess,
+    stopped: &mut StoppedProcess,
     gadget: Gadget,
     instruction: &Instruction,
     fault: Option<&Fault>,
 ) -> Result<Handoff, Refusal> {
     let thread = &stopped.thread;
-    let (hit, signal) = match fault.map(|fault| apply(thread, instruction, fault)).transpose()? {
+    let applied = fault.map(|fault| apply(thread, Some(&mut stopped.host), instruction, fault)).transpose()?;
+    let (hit, signal) = match applied {
         None => (None, 0),
         Some(AppliedFault { hit, next: NextAction::Resume(signal), .. }) => (Some(hit), signal),
         Some(AppliedFault { hit, .. }) => {
@@ -43,6 +44,13 @@ pub fn hand_off(
     let ip = thread.registers()?.rip;
     // where only ancestors may attach (Yama), this permits others; elsewhere the call has no effect
     thread.system_call(gadget.0, libc::SYS_prctl, [PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0, 0])?;
+    // the engine no longer emulates the time stamp counter, which is a setting of each thread
+    for thread in stopped.other_threads.iter().chain([thread]) {
+        let enable = [PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0, 0];
+        if thread.system_call(gadget.0, libc::SYS_prctl, enable)? < 0 {
+            return Err(io::Error::other("the time stamp counter cannot be enabled").into());
+        }
+    }
     // whichever thread runs first receives the signal, which stops all
     thread.send(libc::SIGSTOP);
     for thread in stopped.other_threads.iter().chain([thread]) {
@@ -54,6 +62,8 @@ pub fn hand_off(
 
 const PR_SET_PTRACER: u64 = 0x5961_6d61;
 const PR_SET_PTRACER_ANY: u64 = u64::MAX;
+const PR_SET_TSC: u64 = 26;
+const PR_TSC_ENABLE: u64 = 1;
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits until all threads have stopped. None executes an instruction before that.

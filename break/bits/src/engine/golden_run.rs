@@ -10,7 +10,7 @@ use crate::program::mappings::Mapping;
 use crate::program::modules::Modules;
 use crate::tracing::blocks::StepResult;
 use crate::tracing::code::{Code, SiteId};
-use crate::tracing::code_cache::Left;
+use crate::tracing::code_cache::CacheExit;
 use crate::tracing::descriptors::Descriptors;
 use crate::tracing::fork::{ForkFiles, Gadget};
 use crate::tracing::golden::GoldenProcess;
@@ -26,7 +26,7 @@ use std::collections::HashSet;
 const STEPPED_SECONDS: u64 = 24 * 3600;
 
 /// With fewer blocks to run, stepping them costs less.
-const WORTH_THE_CACHE: u64 = 3;
+const CACHE_BLOCKS_MIN: u64 = 3;
 
 /// A golden process that is stopped, with the state needed to step and fork it.
 pub struct GoldenRun {
@@ -193,16 +193,16 @@ impl GoldenRun {
             let mut target = here;
             stream.seek(&self.golden.code, &mut target, position);
             let blocks = (target.entry - here.entry) as u64;
-            if here.begin == self.golden.position && blocks >= WORTH_THE_CACHE && self.golden.has_cache() {
+            if here.begin == self.golden.position && blocks >= CACHE_BLOCKS_MIN && self.golden.has_cache() {
                 ran.clear();
-                let left = self.golden.run_translated(blocks, &mut self.filter, &mut ran)?;
+                let exit = self.golden.run_translated(blocks, &mut self.filter, &mut ran)?;
                 if let Some(index) = stream.first_difference(&self.golden.code, here.entry, &ran) {
                     let mut again = Stream::default();
                     again.extend(&self.golden.code, &ran);
                     return Err(path_difference::refusal(self, stream, here.entry + index, &again, index).into());
                 }
                 on_stop()?;
-                if left == Left::Limit {
+                if exit == CacheExit::Limit {
                     continue;
                 }
             }

@@ -87,6 +87,10 @@ pub fn serve(
             }
             Err(refusal) => {
                 tracing::debug!(reason = %refusal.0.what, "request refused");
+                // the golden process and its forks, which no later request continues
+                if let Err(error) = children::kill_all() {
+                    tracing::debug!(%error, "processes are left");
+                }
                 send(&refused(refusal))?;
             }
         }

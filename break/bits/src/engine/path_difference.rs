@@ -28,21 +28,24 @@ pub fn refusal(run: &GoldenRun, first: &Stream, entry: usize, again: &Stream, pa
     failure(format!("they differ first at instruction {}{after}: {paths}{call}", first.position_of(code, entry)))
 }
 
-/// The same for a program that is stepped to breakpoints: it is not where a flip was planned.
-pub fn at_flip(run: &GoldenRun, position: u64, ip: u64) -> Failure {
+/// Fails if a run is not where a flip was planned: programs that are stepped to breakpoints are profiled once.
+pub fn check_at_flip(run: &GoldenRun, position: u64, ip: u64) -> Result<(), Failure> {
+    if run.golden.position == position && run.golden.ip() == ip {
+        return Ok(());
+    }
     let modules = &mut run.filter.modules.borrow_mut();
     let planned = text(modules, ip);
     let place = match run.golden.position == position {
         true => format!("the other at {}", text(modules, run.golden.ip())),
         false => format!("the other ends after instruction {}", run.golden.position),
     };
-    failure(format!("at instruction {position}, one run is at {planned}, {place}"))
+    Err(failure(format!("at instruction {position}, one run is at {planned}, {place}")))
 }
 
 fn failure(why: String) -> Failure {
     Failure::environment("two undisturbed runs of the program take different paths").why(why).next(
-        "make what it reads there the same in every run. Time, random numbers, addresses and process ids are \
-         already; inode numbers and times of new files, and /proc, are not",
+        "make what it reads there the same in every run. Random numbers, addresses and process ids are \
+         already, and time before the program starts a thread; inode numbers and times of new files, and /proc, are not",
     )
 }
 

@@ -5,7 +5,7 @@ use crate::engine::outputs::{CollectedOutput, difference};
 use crate::engine::path_difference;
 use crate::engine::refusal::Refusal;
 use crate::engine::site_info::SiteInfoCache;
-use crate::engine::undisturbed_run;
+use crate::engine::undisturbed_run::{self, UndisturbedRun};
 use crate::engine_messages::{Profile, Program};
 use crate::inject::Fault;
 use crate::plan::PlannedFlip;
@@ -15,7 +15,7 @@ use crate::program::executable::ElfProperties;
 use crate::program::inspect;
 use crate::tracing::blocks::StepResult;
 use crate::tracing::code::{BlockId, Code};
-use crate::tracing::code_cache::Left;
+use crate::tracing::code_cache::CacheExit;
 use crate::tracing::golden::GoldenProcess;
 use crate::tracing::syscall_policy::SyscallPolicy;
 use model::Failure;
@@ -52,16 +52,16 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64) -> io::Result<()>;
 /// Instructions that a program executes per microsecond of CPU time, for estimates only.
 const INSTRUCTIONS_PER_US: u64 = 1_000;
 
-/// Runs the program twice natively and twice stepped: all four runs must write the same output, and the stepped ones
-/// must take the same path. Programs whose every block is stepped to a breakpoint are stepped once: their path is
-/// checked at the flips.
+/// Runs the program twice natively, and once more to record its path: all three runs must write the same output. In a
+/// code cache it is run once again, and must take the same path. Programs whose every block is stepped are not: their
+/// path is checked at the flips.
 pub fn profile(sandbox: &Sandbox, program: &Program, on_progress: OnProgress) -> Result<ProfiledProgram, Refusal> {
     let begin = Instant::now();
     let elf = inspect::check(program, sandbox.user)?;
-    let (first, cpu) = undisturbed_run::run(sandbox, program)?;
-    let (second, _) = undisturbed_run::run(sandbox, program)?;
+    let UndisturbedRun { output: first, exit_status, stderr, cpu } = undisturbed_run::run(sandbox, program)?;
+    let second = undisturbed_run::run(sandbox, program)?;
     let golden = first.output(program);
-    if let Some(difference) = difference(&golden, &second.output(program)) {
+    if let Some(difference) = difference(&golden, &second.output.output(program)) {
         return Err(Failure::environment("two undisturbed runs of the program write different output")
             .why(difference)
             .next("make its time, seeds and addresses constant; for a server, --replay does")
@@ -98,6 +98,8 @@ pub fn profile(sandbox: &Sandbox, program: &Program, on_progress: OnProgress) ->
         eligible: Vec::new(),
         replies,
         golden,
+        exit_status,
+        stderr,
         cpu_us: cpu.as_micros() as u64,
         seconds: begin.elapsed().as_secs_f64(),
         remarks: remarks(program, &elf, &policy),
@@ -153,15 +155,15 @@ fn record_stream(
         on_progress(stream.instructions())?;
         if stream.instructions() > limit {
             return Err(Failure::environment(format!("the program executes more than {limit} instructions"))
-                .why("each run is stepped, and the path of every run is stored")
+                .why("the path of a run is stored, and later runs are compared with it")
                 .next("give it less input, or raise --max-instructions")
                 .into());
         }
         if run.golden.has_cache() {
             ran.clear();
-            let left = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
+            let exit = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
             stream.extend(&run.golden.code, &ran);
-            if left == Left::Limit {
+            if exit == CacheExit::Limit {
                 continue;
             }
         }
@@ -200,10 +202,10 @@ fn check_path(
         on_progress(run.golden.position)?;
         if run.golden.has_cache() {
             ran.clear();
-            let left = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
+            let exit = run.golden.run_translated(u64::MAX, &mut run.filter, &mut ran)?;
             check_blocks(run, stream, entry, &ran)?;
             entry += ran.len();
-            if left == Left::Limit {
+            if exit == CacheExit::Limit {
                 continue;
             }
         }

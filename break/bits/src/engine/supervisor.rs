@@ -167,9 +167,9 @@ impl<T: FaultListener> Supervisor<T> {
                 if sandbox::is_answered(&child.thread)? {
                     if let Answer::Finish(after) = child.host.answer(&child.thread, process)? {
                         stop = child.thread.step()?;
-                        if stop.trapped() {
+                        if !stop.ended() {
                             let registers = child.thread.registers()?;
-                            child.thread.set_registers(&child.host.after_call(after, &registers))?;
+                            child.thread.set_registers(&child.host.after_call(&child.thread, after, &registers))?;
                         }
                     }
                 } else if !syscall_policy::decide(&child.thread, process).unwrap_or(false) {

@@ -12,15 +12,22 @@ use model::flip::Ending;
 use sandbox::{Sandbox, VirtualHost};
 use std::time::{Duration, Instant};
 
+/// A run that ended by itself.
+pub struct UndisturbedRun {
+    pub output: CollectedOutput,
+    pub exit_status: i32,
+    pub stderr: String,
+    pub cpu: Duration,
+}
+
 struct Undisturbed;
 
 impl FaultListener for Undisturbed {
     fn fault_applied(&mut self, _: String, _: bool) {}
 }
 
-/// Returns the output and the CPU time. Fails if the program ends by a signal, does not end, or affects other
-/// processes.
-pub fn run(sandbox: &Sandbox, program: &Program) -> Result<(CollectedOutput, Duration), Refusal> {
+/// Fails if the program ends by a signal, does not end, or affects other processes.
+pub fn run(sandbox: &Sandbox, program: &Program) -> Result<UndisturbedRun, Refusal> {
     let limits = &program.limits;
     let limit = Duration::from_secs(limits.seconds);
     let run_dir = RunDir::create(sandbox, run_dir::ALONE, &program.files)?;
@@ -36,19 +43,23 @@ pub fn run(sandbox: &Sandbox, program: &Program) -> Result<(CollectedOutput, Dur
         }
     };
     let asleep = ended.cpu < limit && begin.elapsed() < limit;
-    if let Some(failure) = refusal(&ended, limits, asleep) {
-        let stderr = run_dir.stderr();
-        let stderr = String::from_utf8_lossy(&stderr);
-        let excerpt = if stderr.trim().is_empty() { String::new() } else { format!("; it wrote: {}", stderr.trim()) };
-        let why = failure.why.clone().unwrap_or_default();
-        return Err(failure.why(format!("{why}{excerpt}")).into());
-    }
-    let collected = run_dir.collect(limits.file_bytes)?;
+    let stderr = String::from_utf8_lossy(&run_dir.stderr()).into_owned();
+    let exit_status = match exit_status(&ended, limits, asleep) {
+        Ok(status) => status,
+        Err(failure) => {
+            let excerpt =
+                if stderr.trim().is_empty() { String::new() } else { format!("; it wrote: {}", stderr.trim()) };
+            let why = failure.why.clone().unwrap_or_default();
+            return Err(failure.why(format!("{why}{excerpt}")).into());
+        }
+    };
+    let output = run_dir.collect(limits.file_bytes)?;
     run_dir.remove();
-    Ok((collected, ended.cpu))
+    Ok(UndisturbedRun { output, exit_status, stderr, cpu: ended.cpu })
 }
 
-fn refusal(ended: &EndedRun<Undisturbed>, limits: &Limits, asleep: bool) -> Option<Failure> {
+/// Fails if the program did not end by itself.
+fn exit_status(ended: &EndedRun<Undisturbed>, limits: &Limits, asleep: bool) -> Result<i32, Failure> {
     let (what, why, next) = match ended.ending {
         _ if ended.refused_calls > 0 => (
             "the program starts, replaces or signals other processes".into(),
@@ -58,7 +69,7 @@ fn refusal(ended: &EndedRun<Undisturbed>, limits: &Limits, asleep: bool) -> Opti
             ),
             "run it in the foreground and as one process",
         ),
-        Ending::Exit(_) => return None,
+        Ending::Exit(status) => return Ok(status),
         Ending::Signal(libc::SIGXFSZ) => (
             format!("the undisturbed program writes more than {} bytes to one file", limits.file_bytes),
             "the output of every run is stored and compared".into(),
@@ -80,5 +91,5 @@ fn refusal(ended: &EndedRun<Undisturbed>, limits: &Limits, asleep: bool) -> Opti
             "reduce its work; a server ends under --replay",
         ),
     };
-    Some(Failure::environment(what).why(why).next(next))
+    Err(Failure::environment(what).why(why).next(next))
 }

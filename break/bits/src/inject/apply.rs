@@ -8,12 +8,19 @@ use super::{address_fault, arbitrary_state, value_fault};
 use crate::processor::instruction::{Instruction, Operand};
 use crate::tracing::step::{self, DeferredSignals, StepOutcome};
 use model::flip::FlipType;
+use sandbox::VirtualHost;
 use sandbox::tracee::{Registers, Stop, Tracee};
 use std::io;
 
 /// Applies a fault. An error is the engine's: the process is not where it should be, or has ended. Blocks for at most
-/// 20 ms plus the iterations of a repeated instruction.
-pub fn apply(tracee: &Tracee, instruction: &Instruction, fault: &Fault) -> io::Result<AppliedFault> {
+/// 20 ms plus the iterations of a repeated instruction. `host`: emulates the time stamp counter, in a process in which
+/// reading it raises a signal.
+pub fn apply(
+    tracee: &Tracee,
+    host: Option<&mut VirtualHost>,
+    instruction: &Instruction,
+    fault: &Fault,
+) -> io::Result<AppliedFault> {
     let Some(operand) = instruction.operand(fault.kind, fault.operand) else {
         return Ok(AppliedFault::not_applied("the instruction has no such operand"));
     };
@@ -33,7 +40,7 @@ pub fn apply(tracee: &Tracee, instruction: &Instruction, fault: &Fault) -> io::R
         (Operand::Register(_) | Operand::Flags(_), FlipType::Rreg) => {
             value_fault::flip_register(tracee, operand, fault.bit)
         }
-        (Operand::Register(_) | Operand::Flags(_), _) => flip_result(tracee, instruction, fault, operand),
+        (Operand::Register(_) | Operand::Flags(_), _) => flip_result(tracee, host, instruction, fault, operand),
         (Operand::Value(memory), FlipType::Rval) => value_fault::flip_source(tracee, memory, fault.bit),
         (Operand::Value(memory), _) => value_fault::flip_stored(tracee, instruction, memory, fault.bit),
         (Operand::Address(memory), kind) => {
@@ -95,10 +102,16 @@ fn flip_instruction_pointer(tracee: &Tracee, bit: u32) -> io::Result<AppliedFaul
 
 fn flip_result(
     tracee: &Tracee,
+    host: Option<&mut VirtualHost>,
     instruction: &Instruction,
     fault: &Fault,
     operand: Operand,
 ) -> io::Result<AppliedFault> {
+    if let Some(host) = host
+        && host.emulate_counter(tracee)?
+    {
+        return value_fault::flip_register(tracee, operand, fault.bit);
+    }
     let before = tracee.registers()?;
     match step::over(tracee, instruction, &before)? {
         StepOutcome::Completed => value_fault::flip_register(tracee, operand, fault.bit),

@@ -85,7 +85,7 @@ pub fn flip(target: &Target, is_needed: &dyn Fn() -> bool) -> Result<Injection, 
     let kind = target.types[random.below(target.types.len() as u64) as usize];
     let found = step_to_site(&traced, target, kind, random.below(STEPS_MAX) + 1, &limit)?;
     let fault = draw_fault(&found.instruction, kind, target.bits, &mut random);
-    let applied = apply(&traced.tracee, &found.instruction, &fault).map_err(|e| lost(thread, &e))?;
+    let applied = apply(&traced.tracee, None, &found.instruction, &fault).map_err(|e| lost(thread, &e))?;
     let injection = injection(thread, &found, &fault, &applied);
     match applied.next {
         NextAction::Resume(signal) => traced.detach(signal),

@@ -28,7 +28,7 @@ impl Entry {
     }
 }
 
-/// A place in a stream that moves forward.
+/// A position in a stream, found by scanning forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Number of an entry.

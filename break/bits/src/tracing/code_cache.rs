@@ -5,7 +5,7 @@ use crate::tracing::code::{Admission, BlockId};
 use crate::tracing::fork::Gadget;
 use crate::tracing::golden::{GoldenProcess, TraceError};
 use crate::tracing::translation::{
-    BASE, CODE, CURSOR, CacheStop, END, LOG_END, LOG_ENTRIES, LOG_ENTRY_BYTES, SAVED, SAVED_BY_LOG, Source,
+    BASE, CODE, CURSOR, CacheStop, END, LOG_END, LOG_ENTRIES, LOG_ENTRY_BYTES, SAVED_RAX, SAVED_RCX, Source,
 };
 use sandbox::tracee::Registers;
 use std::io;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// Why the process left its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum CacheExit {
     /// As many blocks ran as were requested, or as the log has room for.
     Limit,
     /// The next block is not translated: it must be stepped.
@@ -36,7 +36,7 @@ impl GoldenProcess {
         ];
         for (number, arguments) in calls {
             if self.tracee.system_call_from(&self.registers, gadget.0, number, arguments)? < 0 {
-                return Ok(());
+                return if number == libc::SYS_mmap { Ok(()) } else { self.unmap(gadget) };
             }
         }
         self.code.translation.write_all(&self.tracee, true)?;
@@ -47,11 +47,33 @@ impl GoldenProcess {
     /// Removes the cache, before a fault is applied to this process.
     pub fn unmap_cache(&mut self, gadget: Gadget) -> io::Result<()> {
         if self.cache.take().is_some() {
-            let all = [BASE, END - BASE, 0, 0, 0, 0];
-            self.tracee.system_call_from(&self.registers, gadget.0, libc::SYS_munmap, all)?;
-            self.write_registers()?;
+            self.unmap(gadget)?;
         }
         Ok(())
+    }
+
+    fn unmap(&self, gadget: Gadget) -> io::Result<()> {
+        let all = [BASE, END - BASE, 0, 0, 0, 0];
+        self.tracee.system_call_from(&self.registers, gadget.0, libc::SYS_munmap, all)?;
+        self.write_registers()
+    }
+
+    /// Whether a call maps, unmaps or protects memory of the cache. Requests for memory anywhere do not.
+    pub(super) fn affects_cache(&self, call: &Registers) -> bool {
+        let overlaps = |at: u64, bytes: u64| at != 0 && at < END && at.saturating_add(bytes) > BASE;
+        self.cache.is_some()
+            && match call.rax as i64 {
+                libc::SYS_mmap
+                | libc::SYS_munmap
+                | libc::SYS_mprotect
+                | libc::SYS_pkey_mprotect
+                | libc::SYS_madvise => overlaps(call.rdi, call.rsi),
+                libc::SYS_mremap => {
+                    let moves = call.r10 as i32 & libc::MREMAP_FIXED != 0;
+                    overlaps(call.rdi, call.rsi) || moves && overlaps(call.r8, call.rdx)
+                }
+                _ => false,
+            }
     }
 
     /// Whether blocks can run translated now. With several threads, each is stepped in turn.
@@ -70,14 +92,14 @@ impl GoldenProcess {
         max: u64,
         admission: &mut dyn Admission,
         ran: &mut Vec<BlockId>,
-    ) -> Result<Left, TraceError> {
+    ) -> Result<CacheExit, TraceError> {
         if self.cache != Some(self.code.translation.generation) {
             self.code.translation.write_all(&self.tracee, false)?;
             self.cache = Some(self.code.translation.generation);
         }
         let room = LOG_ENTRY_BYTES * max.min(LOG_ENTRIES);
         self.tracee.write(CURSOR, &room.wrapping_neg().to_le_bytes())?;
-        let left = self.run_cache(admission)?;
+        let exit = self.run_cache(admission)?;
         let unused = self.tracee.read_u64(CURSOR)?.wrapping_neg();
         let mut log = vec![0; room.saturating_sub(unused) as usize];
         self.tracee.read(LOG_END - room, &mut log)?;
@@ -86,13 +108,13 @@ impl GoldenProcess {
             self.position += self.code.block(block).sites.len() as u64;
             ran.push(block);
         }
-        Ok(left)
+        Ok(exit)
     }
 
-    fn run_cache(&mut self, admission: &mut dyn Admission) -> Result<Left, TraceError> {
+    fn run_cache(&mut self, admission: &mut dyn Admission) -> Result<CacheExit, TraceError> {
         let mut is_indirect = false;
         loop {
-            let Some(at) = self.translated(admission)? else { return Ok(Left::Untranslated) };
+            let Some(at) = self.translated(admission)? else { return Ok(CacheExit::Untranslated) };
             if is_indirect {
                 self.code.translation.add_target(&self.tracee, self.registers.rip)?;
             }
@@ -106,8 +128,9 @@ impl GoldenProcess {
             match (stop, self.code.translation.stop_at(now.rip)) {
                 (stop, Some(CacheStop::At(rip))) if stop.trapped() => self.registers = Registers { rip, ..now },
                 (stop, Some(CacheStop::AtRax)) if stop.trapped() => {
+                    // rax, rcx, rdx
                     let mut saved = [0; 24];
-                    self.tracee.read(SAVED, &mut saved)?;
+                    self.tracee.read(SAVED_RAX, &mut saved)?;
                     let [rax, rcx, rdx] = [0usize, 8, 16].map(|at| {
                         saved[at..at + 8].iter().rev().fold(0u64, |whole, &byte| whole << 8 | u64::from(byte))
                     });
@@ -116,9 +139,9 @@ impl GoldenProcess {
                     continue;
                 }
                 (stop, Some(CacheStop::LogFull(rip))) if stop.trapped() => {
-                    let rcx = self.tracee.read_u64(SAVED_BY_LOG)?;
+                    let rcx = self.tracee.read_u64(SAVED_RCX)?;
                     self.registers = Registers { rip, rcx, ..now };
-                    return Ok(Left::Limit);
+                    return Ok(CacheExit::Limit);
                 }
                 _ => {
                     self.registers = Registers { rip: self.code.translation.origin(now.rip), ..now };

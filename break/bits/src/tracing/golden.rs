@@ -147,7 +147,7 @@ impl GoldenProcess {
             return Err(self.stop_error(stop));
         }
         if let Some(after) = self.after_call.take() {
-            self.registers = self.host.after_call(after, &self.registers);
+            self.registers = self.host.after_call(&self.tracee, after, &self.registers);
         }
         let result = self.registers.rax as i64;
         calls.call_returned(self, &before, result)?;

@@ -86,6 +86,11 @@ impl SyscallObserver for SyscallPolicy {
         let shared = before.r10 as i32 & libc::MAP_SHARED != 0;
         let writes = matches!(before.rax as i64, libc::SYS_write | libc::SYS_writev);
         self.replied |= writes && before.rdi as i32 == self.output;
+        if golden.affects_cache(before) {
+            return Err(TraceError::Unsupported(
+                "it maps or changes memory that the engine uses: --stepper block uses none, and is slower".into(),
+            ));
+        }
         match before.rax as i64 {
             libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect if executable && writable => {
                 Err(TraceError::Unsupported(

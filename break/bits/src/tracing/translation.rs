@@ -55,18 +55,15 @@ const CODE_BYTES: u64 = 48 << 20;
 /// More than the translation of any block.
 const BLOCK_BYTES_MAX: usize = 64 << 10;
 
-const SAVED_RAX: u64 = BASE;
-const SAVED_RCX: u64 = BASE + 8;
+/// A lookup saves rax, rcx and rdx here, one after the other; the log's code saves rcx.
+pub const SAVED_RAX: u64 = BASE;
+pub const SAVED_RCX: u64 = BASE + 8;
 const SAVED_RDX: u64 = BASE + 16;
 const SCRATCH: u64 = BASE + 24;
 const INDEX: u64 = BASE + 32;
 const TARGET: u64 = BASE + 40;
 /// Where the next entry is written, relative to LOG_END: a negative number, or 0 if the log is full.
 pub const CURSOR: u64 = BASE + 48;
-/// The registers that a lookup saves, in memory from here: rax, rcx, rdx.
-pub const SAVED: u64 = SAVED_RAX;
-/// Where the log's code saves rcx.
-pub const SAVED_BY_LOG: u64 = SAVED_RCX;
 
 const RAX: u8 = 0;
 const RCX: u8 = 1;
@@ -236,7 +233,7 @@ impl Translation {
 
     /// The log's part of a block. Its stop precedes the block, because `jrcxz` reaches only what is near.
     fn log(&mut self, block: BlockId) {
-        self.store(RCX, SAVED_BY_LOG);
+        self.store(RCX, SAVED_RCX);
         self.load(RCX, CURSOR);
         self.emit(&[0xe3, (-(8 + 8 + 2 + 1) as i8) as u8]); // jrcxz to the stop
         self.emit(&[0xc7, 0x81]); // mov dword [rcx + LOG_END], block
@@ -244,7 +241,7 @@ impl Translation {
         self.emit(&block.to_le_bytes());
         self.emit(&[0x48, 0x8d, 0x49, LOG_ENTRY_BYTES as u8]); // lea rcx, [rcx + 4]
         self.store(RCX, CURSOR);
-        self.load(RCX, SAVED_BY_LOG);
+        self.load(RCX, SAVED_RCX);
     }
 
     /// An instruction that is not a branch, or the return address of a direct call.
@@ -306,7 +303,7 @@ impl Translation {
     fn end(&mut self, last: &Instruction) -> io::Result<()> {
         match last.flow() {
             ControlFlow::Conditional(condition, target) => self.conditional(condition, target, last.next_ip()),
-            ControlFlow::Jump(target) | ControlFlow::Call(target) => self.jump(&[0xe9], target),
+            ControlFlow::Jump(target) | ControlFlow::Call(target) => self.jump(target),
             ControlFlow::Return(extra) => {
                 self.save();
                 self.emit(&[0x58]); // pop rax
@@ -327,7 +324,7 @@ impl Translation {
                 self.push(last.next_ip());
                 self.lookup();
             }
-            _ => self.jump(&[0xe9], last.next_ip()),
+            _ => self.jump(last.next_ip()),
         }
         Ok(())
     }
@@ -339,8 +336,8 @@ impl Translation {
         self.connect(other, next);
     }
 
-    fn jump(&mut self, opcode: &[u8], target: u64) {
-        let displacement = self.reserve(opcode);
+    fn jump(&mut self, target: u64) {
+        let displacement = self.reserve(&[0xe9]);
         self.connect(displacement, target);
     }
 

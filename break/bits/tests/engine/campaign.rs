@@ -55,8 +55,7 @@ fn the_code_cache_and_both_steppers_agree() {
                 (by_step.instructions, by_step.sites, &by_step.eligible, &by_step.golden),
                 "{name}"
             );
-            let (injected, timings) = engine.inject(&draw, Method::Fork, &[], &[]);
-            assert_eq!(timings.misses, 0, "{name}");
+            let (injected, _) = engine.inject(&draw, Method::Fork, &[], &[]);
             same(name, injected, expected.clone());
         }
     }
@@ -72,8 +71,7 @@ fn a_flip_has_the_same_effect_in_a_fork_and_in_a_fresh_process() {
         engine.begin(&program).unwrap();
         let draw = draw(&FlipType::ALL, 4);
         let (forked, _) = engine.inject(&draw, Method::Fork, &[], &[]);
-        let (fresh, timings) = engine.inject(&draw, Method::Fresh, &[], &[]);
-        assert_eq!(timings.misses, 0, "{name}");
+        let (fresh, _) = engine.inject(&draw, Method::Fresh, &[], &[]);
         same(name, forked, fresh);
     }
 }
@@ -87,8 +85,7 @@ fn controls_are_golden_and_every_planned_flip_is_accounted_for() {
         let mut engine = Engine::start();
         let profile = engine.begin(&program).unwrap();
         let draw = draw(&FlipType::ALL, 30);
-        let (all, timings) = engine.inject(&draw, Method::Fork, &[], &[]);
-        assert_eq!(timings.misses, 0, "{name}");
+        let (all, _) = engine.inject(&draw, Method::Fork, &[], &[]);
         let (controls, flips): (Vec<_>, Vec<_>) = all.into_iter().partition(|injected| injected.injection.is_none());
         assert_eq!(controls.len(), 8, "{name}");
         for control in controls {
@@ -116,8 +113,7 @@ fn code_that_is_loaded_while_the_program_runs_is_hit_as_well() {
     let mut engine = Engine::start();
     engine.begin(&program).unwrap();
     let draw = draw(&[FlipType::Cf, FlipType::Wreg, FlipType::Text], 40);
-    let (forked, timings) = engine.inject(&draw, Method::Fork, &[], &[]);
-    assert_eq!(timings.misses, 0);
+    let (forked, _) = engine.inject(&draw, Method::Fork, &[], &[]);
     let hits: Vec<_> = forked.iter().filter_map(|injected| injected.injection.as_ref()).collect();
     assert_eq!(hits.len(), 120);
     assert!(hits.iter().all(|injection| injection.module == "libm.so.6"));

@@ -91,6 +91,25 @@ fn a_process_held_before_its_flip_continues_undisturbed() {
 }
 
 #[test]
+fn a_held_process_reads_the_time_stamp_counter() {
+    if !possible() {
+        return;
+    }
+    let mut program = program(&[&compiled("surroundings", &[]).to_string_lossy()], None);
+    program.sites.symbols = vec!["counter".into()];
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let (held, pid) = engine.hold(&draw(&[FlipType::Cf], 1), 0, false);
+    assert!(held.injection.symbol.as_deref() == Some("counter"), "{held:?}");
+    match gdb(pid, &["handle SIGSTOP nostop noprint nopass", "continue"]) {
+        // its call for the processors fails
+        Some(output) => assert!(output.contains("exited with code 011"), "{output}"),
+        None => assert!(Command::new("kill").args(["-CONT", &pid.to_string()]).status().unwrap().success()),
+    }
+    engine.wait_for_end();
+}
+
+#[test]
 fn all_threads_of_a_held_process_stop_and_continue() {
     if !possible() {
         return;

@@ -3,7 +3,8 @@
 
 use crate::support::{Engine, compiled, draw, possible, program, timeless, written};
 use bit_flips::engine_messages::{Injected, Limits, Method, Profile, Program, Request, Sites, Stepper};
-use model::flip::{Ending, FlipType};
+use model::flip::{Ending, FlipType, Output};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -39,9 +40,8 @@ fn studied(program: &Program) -> (Profile, String) {
     let mut engine = Engine::start();
     let profile = engine.begin(program).unwrap();
     let draw = draw(&[FlipType::Cf, FlipType::Wreg, FlipType::Rval], 5);
-    let (forked, timings) = engine.inject(&draw, Method::Fork, &[], &[]);
+    let (forked, _) = engine.inject(&draw, Method::Fork, &[], &[]);
     let (fresh, _) = engine.inject(&draw, Method::Fresh, &[], &[]);
-    assert_eq!(timings.misses, 0);
     for control in forked.iter().filter(|one| one.injection.is_none()) {
         assert_eq!(control.output, None, "a control is golden");
     }
@@ -62,7 +62,9 @@ fn programs_of_every_build_are_studied() {
     if !possible() {
         return;
     }
-    let built: [&[&str]; 5] = [&["-pie"], &["-no-pie", "-fno-pie"], &["-static"], &["-static-pie"], &["-s"]];
+    // the last one is where the code cache would be, and is stepped
+    let at_cache: &[&str] = &["-no-pie", "-fno-pie", "-Wl,-Ttext-segment=0x70000000"];
+    let built: [&[&str]; 6] = [&["-pie"], &["-no-pie", "-fno-pie"], &["-static"], &["-static-pie"], &["-s"], at_cache];
     for options in built {
         let program =
             program(&[&compiled("sums", options).to_string_lossy()], Some(written("two-lines", b"one\ntwo\n")));
@@ -137,6 +139,7 @@ fn output_that_is_never_the_same_is_refused_with_the_bytes() {
         return;
     }
     is_refused(&misfit("real-id"), &["write different output", "stdout differs from byte 16", "this is process"]);
+    is_refused(&misfit("threaded-clock"), &["write different output", "stdout differs from byte"]);
 }
 
 #[test]
@@ -150,12 +153,24 @@ fn a_path_that_is_never_the_same_is_refused_with_the_place() {
         &["take different paths", "differ first at instruction", "unsteady (misfit", "the last system call"],
     );
     // stepped to breakpoints, it is profiled once, and refused at the first flip that it does not reach
-    let mut engine = Engine::start();
-    engine.begin(&Program { stepper: Stepper::Block, ..unsteady }).unwrap();
-    let draw = draw(&[FlipType::Cf], 200);
-    let request = Request::Inject { draw, method: Method::Fork, skip: Vec::new(), only: Vec::new() };
-    let refusal = engine.refused(&request);
-    assert!(refusal.contains("take different paths") && refusal.contains("at instruction"), "{refusal}");
+    let alone = compiled("misfit", &[]).to_string_lossy().into_owned();
+    let unsteady = Program { stepper: Stepper::Block, ..program(&[&alone, "unsteady"], None) };
+    for method in [Method::Fork, Method::Fresh] {
+        let mut engine = Engine::start();
+        engine.begin(&unsteady).unwrap();
+        let draw = draw(&[FlipType::Cf], 200);
+        let request = Request::Inject { draw, method, skip: Vec::new(), only: Vec::new() };
+        let refusal = engine.refused(&request);
+        assert!(refusal.contains("take different paths") && refusal.contains("at instruction"), "{refusal}");
+        assert_eq!(processes(&alone), 0, "the golden process and its forks have ended");
+    }
+}
+
+/// How many processes run a program.
+fn processes(path: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.starts_with(path.as_bytes())).count()
 }
 
 #[test]
@@ -164,19 +179,73 @@ fn time_random_numbers_and_ids_are_the_same_in_every_run() {
         return;
     }
     let path = compiled("surroundings", &[]);
-    for stepper in [Stepper::Cache, Stepper::Block, Stepper::Step] {
+    let outputs = [Stepper::Cache, Stepper::Block, Stepper::Step].map(|stepper| {
         let program = Program { stepper, ..program(&[&path.to_string_lossy()], None) };
-        let (_, output) = studied(&program);
-        let mut lines = output.lines();
-        assert_eq!(lines.next(), Some("1700000000"), "{output}");
-        assert_eq!(lines.next(), Some("slept 3605"), "{output}");
-        assert_eq!(lines.next(), Some("1000 1000 1"), "{output}");
-        assert_ne!(lines.next(), Some("path 0"), "{output}");
-    }
+        studied(&program).1
+    });
+    let lines: Vec<_> = outputs[0].lines().collect();
+    assert_eq!(lines[..4], ["1700000000", "slept 3605", "waited 3", "1000 1000 1"], "{}", outputs[0]);
+    let path = lines[4].strip_prefix("path ").map(|path| u64::from_str_radix(path, 16));
+    assert!(matches!(path, Some(Ok(1..))) && lines.len() == 6, "{}", outputs[0]);
+    assert!(outputs.iter().all(|output| *output == outputs[0]), "{outputs:?}");
     let (_, output) = studied(&misfit("random"));
     assert!(output.starts_with("this is number "), "{output}");
     let (_, output) = studied(&misfit("sleeps"));
     assert_eq!(output, "awake\n");
+}
+
+#[test]
+fn a_flip_of_the_time_stamp_counter_is_activated() {
+    if !possible() {
+        return;
+    }
+    let path = compiled("surroundings", &[]);
+    let mut program = program(&[&path.to_string_lossy()], None);
+    program.sites.symbols = vec!["counter".into(), "counter_and_processor".into()];
+    let mut engine = Engine::start();
+    let golden = counters(&engine.begin(&program).unwrap().golden);
+    let draw = draw(&[FlipType::Wreg], 120);
+    for method in [Method::Fork, Method::Fresh] {
+        let (all, _) = engine.inject(&draw, method, &[], &[]);
+        for (index, name) in ["rdtsc", "rdtscp"].into_iter().enumerate() {
+            let mut registers = BTreeSet::new();
+            for Injected { injection, effect, output, .. } in &all {
+                let Some(injection) = injection.as_ref().filter(|one| one.instruction.trim() == name) else { continue };
+                assert!(effect.activated && effect.crash.is_none(), "{name}: {effect:?}");
+                let (low, high) = (golden[index] & 0xffff_ffff, golden[index] >> 32);
+                let register = effect.hit.split(' ').next().unwrap_or_default();
+                let flipped = match register {
+                    "eax" | "rax" => high << 32 | (low ^ 1 << injection.bit),
+                    "edx" | "rdx" => (high ^ 1 << injection.bit) << 32 | low,
+                    // the number of the processor, which the program does not use
+                    _ => golden[index],
+                };
+                let mut expected = golden;
+                expected[index] = flipped;
+                assert_eq!(output.as_ref().map_or(golden, counters), expected, "{name}: {injection:?} {effect:?}");
+                registers.insert(register.trim_start_matches(['e', 'r']).to_owned());
+            }
+            assert!(["ax", "dx"].iter().all(|half| registers.contains(*half)), "{name}: {registers:?} of 120 flips");
+        }
+    }
+}
+
+/// The values of the time stamp counter that `surroundings` prints.
+fn counters(output: &Output) -> [u64; 2] {
+    let text = String::from_utf8_lossy(&output.streams[0].bytes).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("counters ")).unwrap_or_else(|| panic!("{text}"));
+    let numbers: Vec<_> = line.split(' ').map(|number| u64::from_str_radix(number, 16).unwrap()).collect();
+    numbers.try_into().unwrap()
+}
+
+#[test]
+fn a_program_that_maps_the_memory_of_the_code_cache_is_refused_unless_it_is_stepped() {
+    if !possible() {
+        return;
+    }
+    let maps = misfit("maps-cache");
+    is_refused(&maps, &["cannot be repeated exactly", "--stepper block"]);
+    assert_eq!(studied(&Program { stepper: Stepper::Block, ..maps }).1, "mapped\n");
 }
 
 #[test]

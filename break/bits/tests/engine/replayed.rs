@@ -31,8 +31,7 @@ fn forks_of_a_server_with_threads_continue_like_the_server() {
         let mut engine = Engine::start();
         let profile = engine.begin(&program).unwrap();
         assert_eq!(profile.golden.streams.len(), 4);
-        let (injected, timings) = engine.inject(&draw(&[FlipType::Rreg, FlipType::Wval], 20), Method::Fork, &[], &[]);
-        assert_eq!(timings.misses, 0);
+        let (injected, _) = engine.inject(&draw(&[FlipType::Rreg, FlipType::Wval], 20), Method::Fork, &[], &[]);
         let (controls, flips): (Vec<_>, Vec<_>) = injected.into_iter().partition(|one| one.injection.is_none());
         assert_eq!(controls.len(), 8);
         for control in controls {
@@ -72,8 +71,8 @@ fn redis_is_studied_like_any_other_server() {
     let profile = engine.begin(&program).unwrap();
     let replies = String::from_utf8_lossy(&profile.golden.streams[0].bytes).into_owned();
     assert!(replies.starts_with("+OK\r\n$5\r\nvalue\r\n:1\r\n:3\r\n*3\r\n"), "{replies}");
-    let (injected, timings) = engine.inject(&draw(&[FlipType::Rreg], 10), Method::Fork, &[], &[]);
-    assert_eq!((timings.misses, injected.len()), (0, 18));
+    let (injected, _) = engine.inject(&draw(&[FlipType::Rreg], 10), Method::Fork, &[], &[]);
+    assert_eq!(injected.len(), 18);
     for control in injected.iter().filter(|one| one.injection.is_none()) {
         assert_eq!(control.output, None, "{control:?}");
     }

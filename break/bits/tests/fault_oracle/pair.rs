@@ -36,7 +36,7 @@ impl Pair {
     pub fn inject(&mut self, shape: &Shape, start: &Start, fault: &Fault) -> Option<(State, i32)> {
         self.faulty.set(shape.code, &start.memory, &start.registers);
         let instruction = Instruction::decode(CODE, shape.code).unwrap();
-        let faulty = apply(&self.faulty.tracee, &instruction, fault).unwrap();
+        let faulty = apply(&self.faulty.tracee, None, &instruction, fault).unwrap();
         if !faulty.activated {
             return None;
         }

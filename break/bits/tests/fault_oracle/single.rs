@@ -27,7 +27,7 @@ fn fault(kind: FlipType, operand: usize, bit: u32) -> Fault {
 }
 
 fn faulty(scratch: &Scratch, code: &[u8], fault: Fault) -> AppliedFault {
-    apply(&scratch.tracee, &Instruction::decode(CODE, code).unwrap(), &fault).unwrap()
+    apply(&scratch.tracee, None, &Instruction::decode(CODE, code).unwrap(), &fault).unwrap()
 }
 
 /// The number of the operand that a system call writes to.
@@ -177,7 +177,7 @@ fn mmx_registers_flip_in_place() {
         let instruction = Instruction::decode(ip, &code[prepared.len()..]).unwrap();
         let named = |number: &usize| format!("{:?}", instruction.operand(kind, *number)).contains("MM3");
         let operand = (0..instruction.operands(kind)).find(named).unwrap();
-        let result = apply(&scratch.tracee, &instruction, &fault(kind, operand, 33)).unwrap();
+        let result = apply(&scratch.tracee, None, &instruction, &fault(kind, operand, 33)).unwrap();
         assert!(result.activated, "{result:?}");
         assert_eq!(scratch.run().memory.word(DATA + 8), 1 << 33, "{kind}");
     }
@@ -196,7 +196,7 @@ fn vector_registers_without_state_flip() {
         let instruction = Instruction::decode(CODE + prepared.len() as u64, &code[prepared.len()..]).unwrap();
         let named = |number: &usize| format!("{:?}", instruction.operand(Rreg, *number)).contains("YMM5");
         let operand = (0..instruction.operands(Rreg)).find(named).unwrap();
-        let result = apply(&scratch.tracee, &instruction, &fault(Rreg, operand, bit)).unwrap();
+        let result = apply(&scratch.tracee, None, &instruction, &fault(Rreg, operand, bit)).unwrap();
         assert!(result.activated, "{result:?}");
         let mut memory = scratch.run().memory;
         let stored = [0, 1, 2, 3].map(|lane| memory.word(DATA + 8 * lane));

@@ -1,5 +1,6 @@
 /* Does one thing, chosen by its first argument: mostly one that prevents exact repetition. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* mov eax, 42; ret */
@@ -79,12 +81,32 @@ static void unsteady(void) {
     puts("done");
 }
 
+static void *return_at_once(void *argument) { return argument; }
+
+/* a program gets the real clocks from its first thread on */
+static void threaded_clock(void) {
+    pthread_t thread;
+    struct timespec time;
+    if (pthread_create(&thread, NULL, return_at_once, NULL) != 0 || pthread_join(thread, NULL) != 0)
+        exit(9);
+    clock_gettime(CLOCK_REALTIME, &time);
+    printf("it is %ld.%09ld\n", (long)time.tv_sec, time.tv_nsec);
+}
+
 static void random_number(void) {
     uint32_t number = 0;
     int file = open("/dev/urandom", O_RDONLY);
     if (read(file, &number, sizeof number) != sizeof number)
         exit(9);
     printf("this is number %08x\n", number);
+}
+
+/* at the address of the code cache */
+static void maps_cache(void) {
+    void *at = (void *)0x70000000;
+    if (mmap(at, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+        exit(9);
+    puts("mapped");
 }
 
 static void forks(void) {
@@ -133,9 +155,11 @@ static void counts(void) {
 
 static const struct { const char *name; void (*act)(void); } acts[] = {
     {"jit", jit}, {"late-jit", late_jit}, {"strict-jit", strict_jit}, {"shared", shared}, {"pipe", piped},
-    {"nameless", nameless}, {"random", random_number}, {"real-id", real_id}, {"unsteady", unsteady}, {"forks", forks}, {"spawns", spawns}, {"daemonises", daemonises},
-    {"becomes", becomes}, {"kills", kills}, {"crashes", crashes}, {"sleeps", sleeps}, {"waits", waits}, {"aborts", aborts}, {"fails", fails}, {"loops", loops},
-    {"floods", floods}, {"reads-on", reads_on}, {"counts", counts},
+    {"nameless", nameless}, {"random", random_number}, {"real-id", real_id}, {"unsteady", unsteady},
+    {"threaded-clock", threaded_clock},
+    {"maps-cache", maps_cache}, {"forks", forks}, {"spawns", spawns}, {"daemonises", daemonises},
+    {"becomes", becomes}, {"kills", kills}, {"crashes", crashes}, {"sleeps", sleeps}, {"waits", waits},
+    {"aborts", aborts}, {"fails", fails}, {"loops", loops}, {"floods", floods}, {"reads-on", reads_on}, {"counts", counts},
 };
 
 int main(int count, char **words) {

@@ -267,6 +267,7 @@ impl Reader {
             windows: 0,
             unreadable: self.programs.counter(Counter::LostProcesses)?,
             closed_unseen: self.closed_unseen + self.programs.counter(Counter::ClosedUnseen)?,
+            between_polls: 0,
         };
         let new = Losses {
             table_full: total.table_full - self.reported.table_full,
@@ -274,6 +275,7 @@ impl Reader {
             windows: 0,
             unreadable: total.unreadable - self.reported.unreadable,
             closed_unseen: total.closed_unseen - self.reported.closed_unseen,
+            between_polls: 0,
         };
         self.reported = Losses { recursion: self.reported.recursion.max(total.recursion), ..total };
         Ok(new)

@@ -2,7 +2,7 @@
 //!
 //! Two measures keep polling cheap at 20,000 connections: only new sockets are classified, and only owners of new
 //! sockets are searched for (the paper reads every process at each poll). Connections that live between two polls are
-//! missed. Bytes are not counted, because requesting them doubles the cost of a poll.
+//! missed, and counted if they are TCP. Bytes are not counted, because requesting them doubles the cost of a poll.
 //!
 //! Without CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH only the cgroup of other users' sockets is known. Without
 //! CAP_SYS_ADMIN only the agent's own network namespace is visible.
@@ -11,6 +11,7 @@ mod connections;
 mod hash;
 mod inet_diag;
 mod listeners;
+mod missed_connections;
 mod namespace_poller;
 mod owners;
 mod unix_diag;

@@ -8,6 +8,7 @@ use super::connections::{Certainty, Connections, NewConnection, Ownership, Statu
 use super::hash::IdMap;
 use super::inet_diag::{self, Family, InetSocket, Transport, state};
 use super::listeners::Listeners;
+use super::missed_connections::MissedConnections;
 use super::owners::OwnerSearch;
 use super::unix_diag::{self, UnixSocket};
 use crate::netlink::Channel;
@@ -42,6 +43,7 @@ pub struct NamespacePoller {
     ephemeral: RangeInclusive<u16>,
     connections: Connections,
     listeners: Listeners,
+    missed: MissedConnections,
     unclassified: Vec<UnclassifiedConnection>,
     unix: Vec<UnixSocket>,
     /// Tracked connections and listeners without owner, with their inodes.
@@ -52,14 +54,17 @@ pub struct NamespacePoller {
 impl NamespacePoller {
     /// Requires CAP_SYS_ADMIN unless it is the current namespace. `existed_before`: it may be older than the agent.
     pub fn enter(netns: u64, path: &Path, existed_before: bool) -> io::Result<NamespacePoller> {
-        let (channel, ephemeral) =
-            crate::namespaces::within(netns, path, || (Channel::open(Some(netlink::SOCK_DIAG)), ephemeral_ports()))?;
+        let (channel, ephemeral, missed) = crate::namespaces::within(netns, path, || {
+            let missed = MissedConnections::of_current_namespace(existed_before);
+            (Channel::open(Some(netlink::SOCK_DIAG)), ephemeral_ports(), missed)
+        })?;
         Ok(NamespacePoller {
             netns,
             channel: channel?,
             ephemeral,
             connections: Connections::new(existed_before),
             listeners: Listeners::default(),
+            missed,
             unclassified: Vec::new(),
             unix: Vec::new(),
             ownerless: Vec::new(),
@@ -71,6 +76,7 @@ impl NamespacePoller {
     pub fn read(&mut self, search: &mut OwnerSearch) -> io::Result<()> {
         self.connections.begin();
         self.listeners.begin();
+        self.missed.begin();
         self.unclassified.clear();
         self.unix.clear();
         self.ownerless.clear();
@@ -95,8 +101,8 @@ impl NamespacePoller {
     }
 
     fn read_connections(&mut self, family: Family, transport: Transport, states: u32) -> io::Result<()> {
-        let (connections, unclassified, ownerless) =
-            (&mut self.connections, &mut self.unclassified, &mut self.ownerless);
+        let (connections, unclassified, ownerless, missed) =
+            (&mut self.connections, &mut self.unclassified, &mut self.ownerless, &mut self.missed);
         inet_diag::dump(&mut self.channel, family, transport, states, |socket| {
             // closed by its process; the kernel keeps it until the other end closes too
             if socket.inode() == 0 && matches!(socket.state(), state::FIN_WAIT1 | state::FIN_WAIT2) {
@@ -106,7 +112,12 @@ impl NamespacePoller {
             match connections.observe(socket.cookie(), socket.inode(), established) {
                 Status::Unchanged => {}
                 Status::OwnerMissing => ownerless.push((socket.cookie(), socket.inode())),
-                Status::New => unclassified.push(UnclassifiedConnection::of(&socket, transport, established)),
+                Status::New => {
+                    if transport == Transport::Tcp {
+                        missed.found();
+                    }
+                    unclassified.push(UnclassifiedConnection::of(&socket, transport, established));
+                }
             }
         })
     }
@@ -230,6 +241,7 @@ impl NamespacePoller {
                 self.ownership(search.owner(new_connection.inode), pending, listener, new_connection.side, None);
             self.connections.add(new_connection, ownership);
         }
+        collected.losses.between_polls += self.missed.end();
         collected.losses.table_full += self.connections.end(self.netns, &mut collected.flows);
         self.listeners.report(self.netns, &mut collected.listeners);
     }
@@ -240,6 +252,7 @@ impl NamespacePoller {
         self.connections.begin();
         self.connections.begin();
         self.connections.end(self.netns, &mut collected.flows);
+        collected.losses.between_polls += self.missed.close();
     }
 
     /// The side of this end, and its listener if it is the passive side.

@@ -8,4 +8,5 @@ mod ebpf_unloading;
 mod holders;
 mod many_sockets;
 mod polling;
+mod program_names;
 mod support;

@@ -51,6 +51,36 @@ fn connections_that_were_open_before_are_not_counted_as_opened() {
     drop((old, new));
 }
 
+/// Other namespaces of this machine may have a few connections meanwhile, but not hundreds.
+#[test]
+fn tcp_connections_between_two_polls_are_missed_and_counted() {
+    let Some(network) = exclusive_network() else { return };
+    let (listener, at) = (TcpListener::bind("127.0.0.1:7000").unwrap(), inet("127.0.0.1:7000"));
+    let connect = |_| (TcpStream::connect("127.0.0.1:7000").unwrap(), listener.accept().unwrap().0);
+    // older than the first poll
+    (0..500).map(connect).for_each(drop);
+    let mut watch = Watch::start(network.netns);
+    watch.poll();
+    let poll_twice = |watch: &mut Watch| {
+        for _ in 0..2 {
+            // otherwise a new connection of a process with many files waits for its owner
+            watch.poller.prepare_last();
+            watch.poll();
+        }
+    };
+    let open: Vec<_> = (0..200).map(connect).collect();
+    poll_twice(&mut watch);
+    assert_eq!(watch.counted(Side::Active, &at).opened, 200);
+    assert!(watch.between_polls < 400, "{}: found ones are not missed", watch.between_polls);
+    let before = watch.between_polls;
+    (0..500).map(connect).for_each(drop);
+    poll_twice(&mut watch);
+    let missed = watch.between_polls - before;
+    let found = watch.counted(Side::Active, &at).opened + watch.counted(Side::Passive, &at).opened;
+    assert!((1_000..1_500).contains(&(missed + found - 400)), "{missed} missed, {found} found");
+    drop(open);
+}
+
 #[test]
 fn the_last_poll_finds_the_owner_of_a_new_connection_among_many_files() {
     let Some(network) = exclusive_network() else { return };

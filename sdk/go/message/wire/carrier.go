@@ -111,10 +111,15 @@ func LastValue(lines []string) string {
 	return strings.Trim(last[strings.LastIndexByte(last, ',')+1:], " \t")
 }
 
+// MayHaveTail reports whether a reply with this HTTP status may have a tail. An announcement on any other counts for
+// nothing.
+func MayHaveTail(status int) bool {
+	return status == http.StatusOK || status >= 400
+}
+
 // AllowsTail reports whether an HTTP reply may carry a tail, provided that the handler completes.
 func AllowsTail(accept Accept, method string, request http.Header, status int, reply http.Header) bool {
-	plain := status == http.StatusOK || status >= 400
-	if accept&AcceptTail == 0 || !plain || method == http.MethodHead {
+	if accept&AcceptTail == 0 || !MayHaveTail(status) || method == http.MethodHead {
 		return false
 	}
 	for _, encoding := range reply["Content-Encoding"] {

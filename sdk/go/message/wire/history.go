@@ -113,8 +113,8 @@ func DecodeSegment(b []byte) (*Segment, error) {
 }
 
 // DecodeCounted is DecodeSegment for a scope that counts the events of a reply's history. It ends after
-// MaxCountedEvents events, and reports that the segment has more. s is nil if the segment cannot be read or has too many
-// events.
+// MaxCountedEvents events, and reports that the segment has more. s is nil if the segment cannot be read or has too
+// many events.
 func DecodeCounted(b []byte) (s *Segment, tooLarge bool) {
 	budget := eventBudget{left: MaxCountedEvents, endsReading: true}
 	s, _ = decodeSegment(string(b), 0, &budget)

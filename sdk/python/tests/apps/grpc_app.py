@@ -346,7 +346,7 @@ def main():
         late = {"Echo": grpc.unary_unary_rpc_method_handler(lambda request, context: request)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.L", late),))
     announce(port)
-    server.wait_for_termination(300)
+    server.wait_for_termination()
 
 
 async def main_async():
@@ -355,7 +355,7 @@ async def main_async():
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     announce(port)
-    await server.wait_for_termination(300)
+    await server.wait_for_termination()
 
 
 if "aio" in settings:

@@ -115,6 +115,11 @@ export type HeaderLookup = (name: string) => string | number | readonly string[]
 
 const NO_TAIL = ['content-range', 'digest', 'content-digest', 'repr-digest', 'content-md5', 'trailer', 'upgrade'];
 
+/** Whether a reply with this HTTP status may have a tail. An announcement on any other counts for nothing. */
+export function mayHaveTail(status: number): boolean {
+  return status === 200 || status >= 400;
+}
+
 /** Whether an HTTP reply may carry a tail, provided that its handler completes. */
 export function allowsTail(
   accept: number,
@@ -123,7 +128,7 @@ export function allowsTail(
   status: number,
   reply: HeaderLookup,
 ): boolean {
-  if ((accept & ACCEPT_TAIL) === 0 || !(status === 200 || status >= 400) || method === 'HEAD') {
+  if ((accept & ACCEPT_TAIL) === 0 || !mayHaveTail(status) || method === 'HEAD') {
     return false;
   }
   const encoding = reply('content-encoding');

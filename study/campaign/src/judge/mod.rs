@@ -58,6 +58,13 @@ pub struct Rules {
     pub errors: Vec<String>,
     /// A command that judges each deviating output instead.
     pub command: Option<String>,
+    /// The exit status of the undisturbed program.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub expect_exit: i32,
+}
+
+fn is_zero(status: &i32) -> bool {
+    *status == 0
 }
 
 impl Rules {

@@ -19,7 +19,6 @@ pub struct Quirks {
     pub leaves_out: Option<u32>,
     pub golden: Option<&'static [u8]>,
     pub control_deviates: bool,
-    pub misses: u64,
 }
 
 /// None: a control.
@@ -101,7 +100,7 @@ fn serve(stream: UnixStream, quirks: Quirks) -> Option<()> {
                     }
                     send(&Reply::Injected(Box::new(injected(id, &draw, quirks))))?;
                 }
-                send(&Reply::Done(Timings { misses: quirks.misses, ..Timings::default() }))?;
+                send(&Reply::Done(Timings::default()))?;
             }
             Request::Exhaust { .. } | Request::Hold { .. } => unreachable!("no campaign requests it"),
         }

@@ -226,13 +226,27 @@ fn equal_names_are_replicas_on_two_hosts_and_distinct_on_one() {
 fn losses_and_silent_hosts_cause_remarks() {
     let mut slice = two_hosts();
     slice.hosts[0].losses.table_full = 3;
+    slice.hosts[0].losses.closed_unseen = 4;
     slice.hosts[1].last_seen_ms = -600_000;
     slice.hosts[1].flows[0].source = Source::Polling;
+    slice.hosts[1].losses.between_polls = 5;
+    slice.hosts[1].flows[0].counts.opened = 6;
     let graph = Map::of(&slice, By::Service).graph;
-    for words in ["a: 3 connections did not fit", "b: its last data is 11 minutes older", "b: polls its sockets"] {
+    let expected = [
+        "a: 3 connections did not fit",
+        "a: 4 connections ended without an event",
+        "b: its last data is 11 minutes older",
+        "b: polls its sockets",
+        "b: the kernel opened at least 11 ends of TCP connections in this time, and 6 were found by polls",
+    ];
+    for words in expected {
         assert!(graph.remarks.iter().any(|r| r.contains(words)), "{words}: {:?}", graph.remarks);
     }
     assert_eq!(graph.edges[0].source, Source::Polling, "the weaker of both ends");
+    slice.hosts[1].flows.clear();
+    let graph = Map::of(&slice, By::Service).graph;
+    let words = "b: the kernel opened at least 5 ends of TCP connections in this time, and 0 were found by polls";
+    assert!(graph.remarks.iter().any(|r| r == words), "{:?}", graph.remarks);
 }
 
 #[test]

@@ -50,8 +50,8 @@ pub fn measure(size: &Size) -> Result<Value, String> {
             let mut worst: Option<Counted> = None;
             for _ in 0..size.of(1, 2) {
                 let counted = run(load, mode, size)?;
-                let badness = |counted: &Counted| (100.0 - counted.captured(), counted.unclosed);
-                if worst.as_ref().is_none_or(|worst| badness(&counted) > badness(worst)) {
+                let rank = |counted: &Counted| (100.0 - counted.captured(), counted.unclosed);
+                if worst.as_ref().is_none_or(|worst| rank(&counted) > rank(worst)) {
                     worst = Some(counted);
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::{Injector, select};
 use crate::engine::exhaustive::{self, FlipRange};
+use crate::engine::path_difference;
 use crate::engine::refusal::Refusal;
 use crate::engine_messages::{Reply, Timings};
 use crate::plan::PlannedFlip;
@@ -25,7 +26,12 @@ impl Injector<'_> {
         let positions = self.profiled.profile.work_for(reply)?;
         let mut run = self.start()?;
         let stream = Rc::clone(&self.profiled.stream);
+        let expected = stream.at(&run.golden.code, positions.start).expect("the range is in the profile");
+        let ip = run.golden.code.site(expected.site).instruction.ip();
         run.advance_to(&stream, positions.start, &mut || Ok(()))?;
+        path_difference::check_at_flip(&run, positions.start, ip)?;
+        // classes depend on what is mapped
+        run.golden.unmap_cache(run.gadget)?;
         run.golden.single = true;
         let (classes, totals) = exhaustive::classify(&mut run, &FlipRange { positions, types, bits, merge })?;
         run.run_dir.remove();

@@ -2,11 +2,11 @@
 
 use super::{Injector, select};
 use crate::engine::debugger_handoff::{Handoff, hand_off};
+use crate::engine::path_difference;
 use crate::engine::refusal::Refusal;
 use crate::engine_messages::{Draw, Held, Reply, Timings};
 use crate::plan::plan;
 use model::Failure;
-use std::io;
 use std::time::Instant;
 
 impl Injector<'_> {
@@ -24,15 +24,13 @@ impl Injector<'_> {
         };
         let mut run = self.start()?;
         self.advance_to(&mut run, &planned)?;
+        path_difference::check_at_flip(&run, planned.position, planned.ip)?;
         run.golden.unmap_cache(run.gadget)?;
         let golden = &run.golden;
-        if golden.position != planned.position || golden.ip() != planned.ip {
-            return Err(io::Error::other("the program did not reach the flip's position again").into());
-        }
-        let stopped = golden.stopped_process()?;
+        let mut stopped = golden.stopped_process()?;
         let instruction = golden.code.instruction_at(planned.ip).expect("it was checked to be next");
         let injection = self.profiled.injection(&golden.code, &planned, &fault);
-        let handoff = hand_off(&stopped, run.gadget, &instruction, after.then_some(&fault))?;
+        let handoff = hand_off(&mut stopped, run.gadget, &instruction, after.then_some(&fault))?;
         let Handoff { hit, signal, ip } = handoff;
         let (pid, thread) = (stopped.process, stopped.thread.pid);
         (self.send)(&Reply::Held(Box::new(Held { pid, thread, ip, injection, hit, signal })))?;

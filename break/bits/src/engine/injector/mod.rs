@@ -115,12 +115,7 @@ impl<'a> Injector<'a> {
         self.timings.wall = begin.elapsed().as_secs_f64();
         self.timings.profile = self.profiled.profile.seconds;
         self.timings.cpu = cpu_seconds() - self.cpu_before;
-        tracing::debug!(
-            wall_s = self.timings.wall,
-            cpu_s = self.timings.cpu,
-            misses = self.timings.misses,
-            "flips done"
-        );
+        tracing::debug!(wall_s = self.timings.wall, cpu_s = self.timings.cpu, "flips done");
         Ok(self.timings)
     }
 
@@ -132,9 +127,7 @@ impl<'a> Injector<'a> {
         let mut descriptors = Descriptors::default();
         for planned in planned {
             self.advance_to(&mut run, planned)?;
-            if run.golden.position != planned.position || run.golden.ip() != planned.ip {
-                return Err(path_difference::at_flip(&run, planned.position, planned.ip).into());
-            }
+            path_difference::check_at_flip(&run, planned.position, planned.ip)?;
             while self.free_run_dirs.is_empty() {
                 self.handle_ended(Duration::from_secs(1))?;
             }
@@ -202,7 +195,7 @@ impl<'a> Injector<'a> {
     fn apply_fault(
         &mut self,
         run: &GoldenRun,
-        stopped: StoppedProcess,
+        mut stopped: StoppedProcess,
         planned: &PlannedFlip,
         run_dir: RunDir,
         before_fork: usize,
@@ -214,7 +207,7 @@ impl<'a> Injector<'a> {
         let Some(fault) = &planned.fault else {
             return Ok(self.supervisor.add(stopped, disturbed, 0)?);
         };
-        let applied = apply(&stopped.thread, &instruction, fault)?;
+        let applied = apply(&stopped.thread, Some(&mut stopped.host), &instruction, fault)?;
         disturbed.fault_applied(applied.hit, applied.activated);
         match applied.next {
             NextAction::Resume(signal) => self.supervisor.add(stopped, disturbed, signal)?,
@@ -235,16 +228,12 @@ impl<'a> Injector<'a> {
     fn inject_in_fresh_process(&mut self, planned: &PlannedFlip) -> Result<(), Refusal> {
         let mut run = self.start()?;
         self.advance_to(&mut run, planned)?;
-        if run.golden.position != planned.position || run.golden.ip() != planned.ip {
-            self.timings.misses += 1;
-            run.golden.kill()?;
-        } else {
-            run.golden.unmap_cache(run.gadget)?;
-            let stopped = run.golden.stopped_process()?;
-            self.apply_fault(&run, stopped, planned, run.run_dir.clone(), 0)?;
-            while self.supervisor.running() > 0 {
-                self.handle_ended(Duration::from_secs(1))?;
-            }
+        path_difference::check_at_flip(&run, planned.position, planned.ip)?;
+        run.golden.unmap_cache(run.gadget)?;
+        let stopped = run.golden.stopped_process()?;
+        self.apply_fault(&run, stopped, planned, run.run_dir.clone(), 0)?;
+        while self.supervisor.running() > 0 {
+            self.handle_ended(Duration::from_secs(1))?;
         }
         // reporting the run has added its directory to those of the forks, where it does not belong
         self.free_run_dirs.retain(|run_dir| run_dir.main != run.run_dir.main);

@@ -16,6 +16,8 @@ pub struct Watch {
     /// Counts of all polls added up, by side and address.
     pub total: Vec<(Side, ListenAddress, Counts)>,
     pub unreadable: u64,
+    /// Of all namespaces.
+    pub between_polls: u64,
 }
 
 impl Watch {
@@ -31,12 +33,14 @@ impl Watch {
             listeners: Vec::new(),
             total: Vec::new(),
             unreadable: 0,
+            between_polls: 0,
         }
     }
 
     pub fn poll(&mut self) {
         let collected = self.poller.collect().expect("a poll works");
         self.unreadable += collected.losses.unreadable;
+        self.between_polls += collected.losses.between_polls;
         self.flows = collected.flows.into_iter().filter(|it| self.netns.contains(&it.netns)).collect();
         self.listeners = collected.listeners.into_iter().filter(|it| self.netns.contains(&it.netns)).collect();
         for flow in &self.flows {

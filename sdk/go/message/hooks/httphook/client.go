@@ -228,7 +228,7 @@ func removeHeaders(resp *http.Response, rec *callRecorder) (tail bool) {
 		delete(h, wire.HistoryHeader)
 	}
 	if v := h[wire.ReplyHeader]; len(v) > 0 {
-		tail = wire.LastValue(v) == "tail" && len(h["Content-Encoding"]) == 0
+		tail = wire.LastValue(v) == "tail" && wire.MayHaveTail(resp.StatusCode) && len(h["Content-Encoding"]) == 0
 		delete(h, wire.ReplyHeader)
 	}
 	if vary := h["Vary"]; len(vary) > 0 {

@@ -246,8 +246,7 @@ class Scope:
         return evidence.encode()
 
     def inject_bridge(self, call: OutgoingCall, traceparent: str, baggage: str) -> Tuple[str, str]:
-        """The ``traceparent`` and ``baggage`` to send with a call; the arguments are the values that the application set.
-        """
+        """The ``traceparent`` and ``baggage`` to send with a call. The arguments are the application's values."""
         assert call.envelope is not None
         return inject_bridge(traceparent, baggage, encode_header(call.envelope), self.envelope.trace, call.id)
 

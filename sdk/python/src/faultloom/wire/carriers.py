@@ -148,10 +148,15 @@ def last_value(lines: Iterable[str]) -> Optional[str]:
     return None if last is None else last.rpartition(",")[2].strip(" \t")
 
 
+def may_have_tail(status: int) -> bool:
+    """Whether a reply with this HTTP status may have a tail. An announcement on any other counts for nothing."""
+    return status == 200 or status >= 400
+
+
 def allows_tail(method: str, request_headers: Collection[str], status: int, headers: Mapping[str, str]) -> bool:
     """Whether a complete reply to a caller that accepts tails may have one. Header names in lower case."""
     return (
-        (status == 200 or status >= 400)
+        may_have_tail(status)
         and method != "HEAD"
         and headers.get("content-encoding", "identity") == "identity"
         and _NO_TAIL_REPLY.isdisjoint(headers)

@@ -21,7 +21,7 @@ export class ArrivedReply {
     private readonly status: number,
     headers: ReplyHeaders,
   ) {
-    this.carrier = takeReplyCarrier(headers);
+    this.carrier = takeReplyCarrier(headers, status);
     this.effect = this.effectWith(this.carrier.history);
     this.alteration = alterationOf(this.effect);
   }

@@ -1,6 +1,6 @@
 /** The carrier of a history in the headers of an HTTP reply. */
 
-import { lastValue } from '../../wire/carrier';
+import { lastValue, mayHaveTail } from '../../wire/carrier';
 import { decodeHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../../wire/envelope';
 import { canDecode } from './body';
 
@@ -30,7 +30,7 @@ function ownValue(headers: ReplyHeaders, name: string): string | undefined {
 }
 
 /** Reads our headers and removes them, so that an application that forwards the reply does not forward them. */
-export function takeReplyCarrier(headers: ReplyHeaders): ReplyCarrier {
+export function takeReplyCarrier(headers: ReplyHeaders, status: number): ReplyCarrier {
   const value = ownValue(headers, HISTORY_HEADER);
   const mark = ownValue(headers, REPLY_HEADER);
   if (value === undefined && mark === undefined) {
@@ -49,7 +49,7 @@ export function takeReplyCarrier(headers: ReplyHeaders): ReplyCarrier {
   }
   const coding = (headers.get('content-encoding') ?? '').trim().toLowerCase();
   return {
-    tail: mark === 'tail' && canDecode(coding),
+    tail: mark === 'tail' && mayHaveTail(status) && canDecode(coding),
     coding,
     history: value === undefined ? null : (decodeHeader(value) ?? null),
   };

@@ -173,7 +173,13 @@ export class UndiciCall implements RequestEvents {
         if (error !== undefined && !this.isComplete) {
           this.abortSent(error); // the body could not be decoded
         }
+        const isEager = this.announce !== null;
         this.release(error === undefined && !arrived.isLost);
+        if (isEager && error !== undefined) {
+          // a caller that has just got the headers must be able to listen for the error first
+          setImmediate(() => this.conclude(error));
+          return;
+        }
         this.conclude(arrived.isLost ? systemError('read', 'ECONNRESET') : error);
       },
     });

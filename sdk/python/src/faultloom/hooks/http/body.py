@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Callable, Iterable, NamedTuple, Optional
 
-from ...wire.carriers import END_BYTES, HISTORY_HEADER, REPLY_HEADER, cut_tail, last_value
+from ...wire.carriers import END_BYTES, HISTORY_HEADER, REPLY_HEADER, cut_tail, last_value, may_have_tail
 from ...wire.envelope import decode_header
 from ...wire.errors import FaultloomError
 from ...wire.history import HEAD_BYTES, HISTORY_BYTES
@@ -45,7 +45,7 @@ class ReplyHistory(NamedTuple):
     history: Optional[bytes]
 
 
-def take_reply_history(headers: Any, lines_of: Callable[[str], Optional[Iterable[str]]]) -> ReplyHistory:
+def take_reply_history(status: int, headers: Any, lines_of: Callable[[str], Optional[Iterable[str]]]) -> ReplyHistory:
     """Reads our headers and removes them, so that an application that forwards headers does not forward these.
 
     ``lines_of``: the values of a header's lines.
@@ -61,7 +61,8 @@ def take_reply_history(headers: Any, lines_of: Callable[[str], Optional[Iterable
             history = decode_header(value)
         except FaultloomError:
             history = b""
-    return ReplyHistory(marked == "tail" and (not coding or coding in DECODABLE), coding, history)
+    has_tail = marked == "tail" and may_have_tail(status) and (not coding or coding in DECODABLE)
+    return ReplyHistory(has_tail, coding, history)
 
 
 class Decoder:

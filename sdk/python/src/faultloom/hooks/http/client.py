@@ -191,7 +191,7 @@ def patch(patch: Patch, module: Any) -> None:
     def finish(self: Any, exchange: Exchange, response: Any) -> Any:
         assert exchange.call is not None
         scope, call, outcome, status = exchange.scope, exchange.call, exchange.effect.outcome, response.status
-        found = take_reply_history(response.headers, response.headers.get_all)
+        found = take_reply_history(status, response.headers, response.headers.get_all)
 
         def ended(history: Optional[bytes]) -> None:
             history = found.history if history is None else history

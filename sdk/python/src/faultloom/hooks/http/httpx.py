@@ -6,6 +6,7 @@ before httpx decodes it.
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, AsyncIterator, Iterator, List, Mapping, Optional
 
 import httpx
@@ -160,7 +161,7 @@ class Exchange:
     def returns_unchanged(self, response: httpx.Response) -> bool:
         """Records the reply, now or at its tail. False: a fault changes the body, which must be read for that."""
         status = response.status_code
-        found = take_reply_history(response.headers, response.headers.get_list)
+        found = take_reply_history(status, response.headers, response.headers.get_list)
         changes = self.effect.outcome in CHANGED_REPLIES
         if not found.has_tail:
             self._record_reply(found.history, status)
@@ -224,11 +225,13 @@ class TailedStream(httpx.SyncByteStream):
                 if window.ready:
                     yield window.take(window.ready)
             window.finish()
-        except Exception:
+        except Exception as error:
             # no tail will come: the bytes held back belong to the body
             window.abandon()
             if window.ready:
                 yield window.take(window.ready)
+            if isinstance(error, zlib.error):
+                raise httpx.DecodingError(str(error)) from error  # as httpx, which would have decoded the body
             raise
         if window.ready:
             yield window.take(window.ready)
@@ -252,10 +255,12 @@ class AsyncTailedStream(httpx.AsyncByteStream):
                 if window.ready:
                     yield window.take(window.ready)
             window.finish()
-        except Exception:
+        except Exception as error:
             window.abandon()
             if window.ready:
                 yield window.take(window.ready)
+            if isinstance(error, zlib.error):
+                raise httpx.DecodingError(str(error)) from error  # as httpx, which would have decoded the body
             raise
         if window.ready:
             yield window.take(window.ready)

@@ -147,7 +147,12 @@ class WindowedReads:
                 error.partial = window.take(sys.maxsize)
             self._raise(as_urllib3=False)
             return window.take(sys.maxsize)
-        self._fill(amt)
+        if not self._fill(amt) and self._faultloom_error is not None and not self._faultloom_for_urllib3:
+            # as http.client, which loses what it has received of a read that fails
+            error, rest = self._faultloom_error, window.take(sys.maxsize)
+            if isinstance(getattr(error, "partial", None), bytes):
+                error.partial = rest  # type: ignore[attr-defined]
+            self._raise()
         data = window.take(amt)
         if not data and amt:
             self._raise()

@@ -161,9 +161,14 @@ public final class Carrier {
         return complete && allowsTail(accept, method, request, status, reply) ? Choice.TAIL : Choice.TRUNCATED_HEADER;
     }
 
+    /** Whether a reply with this HTTP status may have a tail. An announcement on any other counts for nothing. */
+    public static boolean mayHaveTail(int status) {
+        return status == 200 || status >= 400;
+    }
+
     /** Whether an HTTP reply may carry a tail, apart from the handler having completed. */
     public static boolean allowsTail(int accept, String method, Headers request, int status, Headers reply) {
-        if ((accept & Accept.TAIL) == 0 || (status != 200 && status < 400) || method.equals("HEAD")) {
+        if ((accept & Accept.TAIL) == 0 || !mayHaveTail(status) || method.equals("HEAD")) {
             return false;
         }
         String encoding = reply.get("content-encoding");

@@ -141,7 +141,7 @@ public final class HttpCall {
                 history = decoded == null ? Bytes.NONE : decoded;
             }
         }
-        boolean tail = "tail".equals(Carrier.lastValue(reply.get(Envelope.REPLY_HEADER)))
+        boolean tail = "tail".equals(Carrier.lastValue(reply.get(Envelope.REPLY_HEADER))) && Carrier.mayHaveTail(status)
                 && (encoding == null || encoding.trim().equalsIgnoreCase("identity"));
         if (tail) {
             scope.replyStarted(call.number, status);

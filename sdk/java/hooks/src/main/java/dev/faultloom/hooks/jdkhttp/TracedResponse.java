@@ -27,8 +27,9 @@ final class TracedResponse<T> implements HttpResponse<T> {
                 (name, value) -> !HttpCall.isOurHeader(name) && !(tail && name.equalsIgnoreCase("content-length")));
     }
 
-    static boolean hasTail(HttpHeaders headers) {
-        return "tail".equals(Carrier.lastValue(JdkClientHooks.joinedValues(headers, Envelope.REPLY_HEADER)));
+    private boolean hasTail() {
+        String mark = Carrier.lastValue(JdkClientHooks.joinedValues(response.headers(), Envelope.REPLY_HEADER));
+        return "tail".equals(mark) && Carrier.mayHaveTail(response.statusCode());
     }
 
     @Override
@@ -49,7 +50,7 @@ final class TracedResponse<T> implements HttpResponse<T> {
 
     @Override
     public HttpHeaders headers() {
-        return withoutOurHeaders(response.headers(), hasTail(response.headers()));
+        return withoutOurHeaders(response.headers(), hasTail());
     }
 
     @Override
