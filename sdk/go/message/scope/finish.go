@@ -107,7 +107,7 @@ func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 
 // appendHistory appends the whole history. Call it after finishEvents, when nothing changes any more.
 func (s *Scope) appendHistory(out []byte, rec *recording, name string) []byte {
-	out = wire.AppendHead(out, s.env.Call)
+	out = wire.AppendHead(out, s.version, s.env.Call)
 	out = wire.AppendPrefix(out, s.flags, s.process.Service, name, s.startUS)
 	return append(out, rec.events...)
 }

@@ -30,6 +30,7 @@ type Scope struct {
 
 	mu            sync.Mutex
 	evidence      *evidence // nil without a plan
+	version       byte      // of the history: wire.Version2 once it has what version 1 does not have
 	flags         byte
 	lastUS        uint64
 	eventCount    int
@@ -62,6 +63,7 @@ func (r *recording) release() {
 func (s *Scope) open(p *Process) {
 	s.process = p
 	s.startUS = uint64(s.start.UnixMicro())
+	s.version = wire.Version
 	s.recording = recordings.Get().(*recording)
 	openScopes.Add(1)
 	if s.env.Plan != nil {

@@ -36,7 +36,7 @@ class Callee:
             if not is_reply:
                 if call.in_field:
                     self.flag = 0
-            elif history is not None and history[:HEAD_BYTES] == call.head:
+            elif history is not None and history[1:HEAD_BYTES] == call.id_bytes:
                 self.flag = TAKES_FIELD if takes_field(history) else 0
             elif call.in_field:
                 self.flag, self.never = 0, True

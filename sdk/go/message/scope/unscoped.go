@@ -1,0 +1,75 @@
+package scope
+
+import (
+	"strings"
+
+	"faultloom.dev/go/message/wire"
+)
+
+// UnscopedCall is a call that belonged to no request. It was sent while a scope was open.
+type UnscopedCall struct {
+	HTTP bool
+	Peer string // name of the callee or its authority
+	Name string // gRPC method, or "METHOD /path", normalized
+	Site string // where the program made the call ("file.go:12"), or empty
+}
+
+// maxUnscopedEvents is how many different calls a segment lists. Further ones are counted together.
+const maxUnscopedEvents = 16
+
+// otherCalls is the name and the peer of the calls that are not listed.
+const otherCalls = "other"
+
+// RecordUnscoped records calls that belonged to no request: equal ones together, in the order of the first of each.
+// more is the number of calls of which nothing else is known.
+func (s *Scope) RecordUnscoped(at uint64, calls []UnscopedCall, more uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recording != nil {
+		s.recordUnscopedLocked(at, calls, more)
+	}
+}
+
+func (s *Scope) recordUnscopedLocked(at uint64, calls []UnscopedCall, more uint64) {
+	var listed []UnscopedCall
+	counts := map[UnscopedCall]uint64{}
+	for _, call := range calls {
+		switch {
+		case counts[call] > 0:
+			counts[call]++
+		case len(listed) < maxUnscopedEvents:
+			listed, counts[call] = append(listed, call), 1
+		default:
+			more++
+		}
+	}
+	for _, call := range listed {
+		s.appendUnscoped(at, call, counts[call])
+	}
+	if more > 0 {
+		s.appendUnscoped(at, UnscopedCall{Name: otherCalls, Peer: otherCalls}, more)
+	}
+}
+
+func (s *Scope) appendUnscoped(at uint64, call UnscopedCall, count uint64) {
+	tag := byte(wire.UnscopedCalls)
+	if call.HTTP {
+		tag |= wire.TagHTTP
+	}
+	name, peer := recordedText(call.Name), recordedText(call.Peer)
+	site := wire.TruncateString(strings.ToValidUTF8(call.Site, "?"), wire.MaxNameBytes)
+	if !s.appendEvent(tag, at, len(name)+len(peer)+len(site)+32) {
+		return
+	}
+	s.version = wire.Version2
+	s.appendRef(name)
+	s.appendRef(peer)
+	s.recording.events = wire.AppendString(wire.AppendVarint(s.recording.events, count), site)
+}
+
+func recordedText(s string) string {
+	if isValidName(s) {
+		return s
+	}
+	return validName(s)
+}
