@@ -1,7 +1,12 @@
 package scope
 
 import (
+	"path"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"faultloom.dev/go/message/wire"
 )
@@ -72,4 +77,71 @@ func recordedText(s string) string {
 		return s
 	}
 	return validName(s)
+}
+
+// maxUnscopedCalls is how many of the last calls of this process are stored. Of those before, only the number is known.
+const maxUnscopedCalls = 64
+
+var (
+	// unscopedSent is the number of calls so far that belonged to no request.
+	unscopedSent atomic.Uint64
+
+	unscopedMu    sync.Mutex
+	unscopedCalls [maxUnscopedCalls]UnscopedCall // call n is at n % maxUnscopedCalls
+)
+
+// CountLost stores a call that belonged to no request, for all scopes that are open. name is the gRPC method, or the
+// raw "METHOD /path".
+func CountLost(isHTTP bool, authority, name string) {
+	if isHTTP {
+		name = wire.NormalizeHTTPName(name)
+	}
+	call := UnscopedCall{HTTP: isHTTP, Peer: ThisProcess().PeerName(authority), Name: name, Site: callSite()}
+	unscopedMu.Lock()
+	defer unscopedMu.Unlock()
+	n := unscopedSent.Load()
+	unscopedCalls[n%maxUnscopedCalls] = call
+	unscopedSent.Store(n + 1)
+}
+
+// unscopedSince returns the calls since the number was before, oldest first, and how many more there were.
+func unscopedSince(before uint64) (calls []UnscopedCall, more uint64) {
+	unscopedMu.Lock()
+	defer unscopedMu.Unlock()
+	sent := unscopedSent.Load()
+	if sent-before > maxUnscopedCalls {
+		more = sent - before - maxUnscopedCalls
+	}
+	for n := before + more; n < sent; n++ {
+		calls = append(calls, unscopedCalls[n%maxUnscopedCalls])
+	}
+	return calls, more
+}
+
+// callSite returns the innermost line of the program on the stack, without its folder. It skips clients that are
+// generated from protobuf files.
+func callSite() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !isLibrary(f) {
+			return path.Base(f.File) + ":" + strconv.Itoa(f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+func isLibrary(f runtime.Frame) bool {
+	if strings.HasSuffix(f.File, "_test.go") {
+		return false
+	}
+	for _, prefix := range [...]string{"net/http", "runtime.", "google.golang.org/grpc", "faultloom.dev/go/message/"} {
+		if strings.HasPrefix(f.Function, prefix) {
+			return true
+		}
+	}
+	return strings.HasSuffix(f.File, ".pb.go") || strings.Contains(f.Function, "/internal/_faultloom/")
 }

@@ -15,7 +15,7 @@ from .plan import FAULTS_MAX
 from .primitives import U64, Reader, encode_varint
 
 VERSION = 1
-#: the version of a history with events that version 1 does not have: inherited calls, and calls that belonged to no request
+#: the version of a history with events that version 1 does not have: inherited calls, calls that belonged to no request
 VERSION_2 = 2
 HISTORY_BYTES = 4 << 20
 DEPTH_MAX = 64
