@@ -34,7 +34,7 @@ from ..wire.pieces import PieceJoiner, encode_last_piece, encode_piece
 from ..wire.plan import Fault
 from ..wire.primitives import U64, encode_string, encode_varint, truncate_text
 from .evidence import Evidence
-from .unscoped import OTHER_CALLS, UNSCOPED_EVENTS_MAX, UnscopedCall
+from .unscoped import OPEN_SCOPES, OTHER_CALLS, SENT_UNSCOPED, UNSCOPED_EVENTS_MAX, UnscopedCall
 
 
 class OutgoingCall:
@@ -176,6 +176,8 @@ class Scope:
         self._start_ns = perf_counter_ns() if start_ns is None else start_ns
         self.faults_enabled = faults_enabled
         self._lock = RLock()
+        OPEN_SCOPES.add(self._lock)
+        self._unscoped_before = SENT_UNSCOPED.sent
         self.calls: List[OutgoingCall] = []
         #: tag, time in ns, and the encoded rest of each event
         self._events: List[Tuple[int, int, bytes]] = []
@@ -398,8 +400,11 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending_calls()
+            if SENT_UNSCOPED.sent != self._unscoped_before:
+                self.record_unscoped(*SENT_UNSCOPED.since(self._unscoped_before))
             self._events.append((SEND_RESPONSE, self._clock(), _SMALL[status] if status < 128 else encode_varint(status)))
             self.is_finished = True
+            OPEN_SCOPES.discard(self._lock)
             history = self._encode_events(name or self.call_name)
         if self.destination is None:
             return history
@@ -434,8 +439,11 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending_calls()
+            if SENT_UNSCOPED.sent != self._unscoped_before:
+                self.record_unscoped(*SENT_UNSCOPED.since(self._unscoped_before))
             self._events.append((SEND_RESPONSE, self._clock(), encode_varint(status)))
             self.is_finished = True
+            OPEN_SCOPES.discard(self._lock)
             events = self._encode_events(None)
             head = b"" if self._taken else self._encode_events(name or self.call_name)
         if self.destination is not None:
@@ -449,6 +457,7 @@ class Scope:
         """Finishes the scope without an answer."""
         with self._lock:
             self.is_finished = True
+            OPEN_SCOPES.discard(self._lock)
             self._events, self._written = [], b""
 
     def _end_pending_calls(self) -> None:
