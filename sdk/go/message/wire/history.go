@@ -125,15 +125,15 @@ func DecodeHistory(b []byte) (*History, error) {
 }
 
 // DecodeSegment decodes a segment without the head of a history, which has the given version. Error: Malformed. A
-// segment nested in it that cannot be read, or with which there would be more than MaxHistoryEvents events, is left out,
-// and its call has a gap.
+// segment nested in it that cannot be read, or with which there would be more than MaxHistoryEvents events, is left
+// out, and its call has a gap.
 func DecodeSegment(version byte, b []byte) (*Segment, error) {
 	return decodeSegment(string(b), 0, &eventBudget{version: version, left: MaxHistoryEvents})
 }
 
 // DecodeCounted is DecodeSegment for a scope that counts the events of a reply's history. It ends after
-// MaxCountedEvents events, and reports that the segment has more. s is nil if the segment cannot be read or has too many
-// events.
+// MaxCountedEvents events, and reports that the segment has more. s is nil if the segment cannot be read or has too
+// many events.
 func DecodeCounted(version byte, b []byte) (s *Segment, tooLarge bool) {
 	budget := eventBudget{version: version, left: MaxCountedEvents, endsReading: true}
 	s, _ = decodeSegment(string(b), 0, &budget)

@@ -49,7 +49,7 @@ def call_flags(scope: Scope) -> int:
 
 
 def is_lost() -> bool:
-    """Whether a call without an open scope belongs to no request. Otherwise that request has no scope, or is answered."""
+    """Whether a call without an open scope belongs to no request. Otherwise its request has none, or is answered."""
     scope = CURRENT_SCOPE.get()
     if scope is None:
         return not IN_UNTRACED_REQUEST.get()

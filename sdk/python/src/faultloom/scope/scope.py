@@ -198,8 +198,8 @@ class Scope:
     def begin_call(self, http: bool, peer: str, name: str, accepts: bytes, flags: int = 0) -> Optional[OutgoingCall]:
         """Numbers a call, decides which fault fires, and records SEND_REQUEST. None: the scope is finished.
 
-        ``name`` is the gRPC method or the raw ``METHOD /path``, ``accepts`` as returned by ``encode_accepts``, ``flags``
-        those of ``begin_inherited_call``.
+        ``name`` is the gRPC method or the raw ``METHOD /path``, ``accepts`` as returned by ``encode_accepts``,
+        ``flags`` those of ``begin_inherited_call``.
         """
         with self._lock:
             if self.is_finished:
@@ -263,7 +263,9 @@ class Scope:
         return evidence.encode()
 
     def inject_bridge(self, call: OutgoingCall, traceparent: str, baggage: str) -> Tuple[str, str]:
-        """The ``traceparent`` and ``baggage`` to send with a call; the arguments are the values that the application set.
+        """The ``traceparent`` and ``baggage`` to send with a call.
+
+        The arguments are the values that the application set.
         """
         assert call.envelope is not None
         return inject_bridge(traceparent, baggage, encode_header(call.envelope), self.envelope.trace, call.id)

@@ -3,7 +3,7 @@
 A caller that ends a stream early has the history until then: every reply message carries what is new, the trailer the
 rest. Pieces end between events.
 
-    0x81 │ flags: 1 last, 2 truncated, 4 version 2 │ varint: bytes of the history before this piece │ the next bytes of it
+    0x81 │ flags: 1 last, 2 truncated, 4 version 2 │ varint: bytes of the history before it │ the next bytes of it
 """
 
 from __future__ import annotations
