@@ -131,7 +131,7 @@ class ScopeTest {
 
     private static void addPiece(Scope s, OutgoingCall call) {
         byte[] history = child(call.number, 0);
-        s.addPiece(call.number, Piece.encode(0, history, 0, history.length));
+        s.addPiece(call.number, Piece.encode(History.VERSION, 0, history, 0, history.length));
     }
 
     @Test
