@@ -42,7 +42,7 @@ import { PieceJoiner, PieceWriter } from '../wire/piece';
 import { Fault, NO_COUNTERS } from '../wire/plan';
 import { Evidence } from './evidence';
 import type { Service } from './service';
-import type { UnscopedCall } from './unscoped';
+import { scopeClosed, scopeOpened, UnscopedCall, unscopedSince } from './unscoped';
 
 /** Bytes reserved for the end of a history that approaches the size limit. */
 const RESERVED_BYTES = 1024;
@@ -103,6 +103,7 @@ export class Scope {
   private version = VERSION_1;
   private lastUs = 0;
   private pieces: PieceWriter | null = null;
+  private readonly unscopedBefore: number;
 
   /**
    * `hasParent`: the request had a `traceparent`; used for the export only. `startUs`: µs since the epoch; only tests
@@ -117,6 +118,7 @@ export class Scope {
   ) {
     this.startMs = performance.now();
     this.startUs = startUs ?? wallUs(this.startMs);
+    this.unscopedBefore = scopeOpened();
     this.events = spareWriters.pop() ?? new Writer(INITIAL_BYTES);
     this.evidence = envelope.plan === null ? null : new Evidence(envelope.plan, envelope.evidence);
     if (this.evidence !== null) {
@@ -389,6 +391,7 @@ export class Scope {
   abandon(): void {
     if (!this.finished) {
       this.finished = true;
+      scopeClosed();
       recycle(this.events);
     }
   }
@@ -408,9 +411,12 @@ export class Scope {
         this.recordEnd(RECV_RESPONSE, call, call.startedStatus, null, true);
       }
     }
+    const { calls, more } = unscopedSince(this.unscopedBefore, (authority) => this.service.peerName(authority));
+    this.recordUnscoped(calls, more);
     this.writeTag(SEND_RESPONSE);
     this.events.varint(status);
     this.finished = true;
+    scopeClosed();
     return true;
   }
 
