@@ -43,6 +43,9 @@ public final class Scope {
     private final Evidence evidence; // null without a plan
     private PieceWriter pieces; // of a stream whose first piece was sent, else null
     private Recording recording = Recording.acquire(); // null once the scope is finished
+    private final ScopeContext context = ScopeContext.of(this);
+    private ScopeContext inheritedContext; // null: no thread was started
+    private final long unscopedBefore;
 
     Scope(Process process, Envelope envelope, long startNanos, long startUs, ExportTarget exportTarget) {
         this.process = process;
@@ -51,6 +54,7 @@ public final class Scope {
         this.startUs = startUs;
         this.exportTarget = exportTarget;
         UNFINISHED.incrementAndGet();
+        unscopedBefore = UnscopedCalls.count();
         if (envelope.signed.plan == null) {
             evidence = null;
         } else {
@@ -118,21 +122,43 @@ public final class Scope {
         }
     }
 
+    /** The context of the threads that work for this scope. */
+    public ScopeContext context() {
+        return context;
+    }
+
+    /** The context of the threads that those start. */
+    synchronized ScopeContext inheritedContext() {
+        if (inheritedContext == null) {
+            inheritedContext = ScopeContext.inheritedFrom(recording == null ? null : this);
+        }
+        return inheritedContext;
+    }
+
     private void markFinished() {
         recording = null;
+        context.end();
+        if (inheritedContext != null) {
+            inheritedContext.end();
+        }
         UNFINISHED.decrementAndGet();
     }
 
-    /** {@link #beginCall} for gRPC. {@code receiveLimit} 0: the reply must not carry a field. */
-    public OutgoingCall beginGrpcCall(String authority, String method, long receiveLimit) {
+    /** {@link #beginCall} or {@link #beginInheritedCall} for gRPC. {@code receiveLimit} 0: the reply must not carry a field. */
+    public OutgoingCall beginGrpcCall(boolean inherited, String authority, String method, long receiveLimit) {
         int accept = receiveLimit > 0 && envelope.signed.history ? Accept.FIELD : Accept.NONE;
-        return beginCall(now(), false, process.peerName(authority), method, accept, receiveLimit);
+        String peer = process.peerName(authority);
+        return inherited
+                ? beginInheritedCall(now(), false, peer, method, accept, receiveLimit)
+                : beginCall(now(), false, peer, method, accept, receiveLimit);
     }
 
-    /** {@link #beginCall} for HTTP. {@code tail}: the reply may carry a tail. */
-    public OutgoingCall beginHttpCall(String authority, String method, String target, boolean tail) {
+    /** {@link #beginCall} or {@link #beginInheritedCall} for HTTP. {@code tail}: the reply may carry a tail. */
+    public OutgoingCall beginHttpCall(boolean inherited, String authority, String method, String target, boolean tail) {
         int accept = tail && envelope.signed.history ? Accept.TAIL : Accept.NONE;
-        return beginCall(now(), true, process.peerName(authority), Names.rawHttpName(method, target), accept, 0);
+        String peer = process.peerName(authority);
+        String name = Names.rawHttpName(method, target);
+        return inherited ? beginInheritedCall(now(), true, peer, name, accept, 0) : beginCall(now(), true, peer, name, accept, 0);
     }
 
     /**
@@ -360,6 +386,7 @@ public final class Scope {
                 recordEnd(Event.RECV_RESPONSE, at, number, call.replyStatus, null, 0, 0, true);
             }
         }
+        UnscopedCalls.record(this, at, unscopedBefore);
         recording.recordResponse(at, status);
     }
 
