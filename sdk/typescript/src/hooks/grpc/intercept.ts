@@ -124,8 +124,8 @@ class DetachedListener implements Listener {
 
 type Context = Scope | UntracedRequest | undefined;
 
-// These report an event in a scope (undefined: in none) or for an untraced request, and switch only if necessary. They contain no closure: a
-// function that may create one allocates its context at every call.
+// These report an event in a scope (undefined: in none) or for an untraced request, and switch only if necessary. They
+// contain no closure: a function that may create one allocates its context at every call.
 
 export function reportMetadata(scope: Context, listener: Listener, metadata: Metadata): void {
   if (isCurrentScope(scope)) {

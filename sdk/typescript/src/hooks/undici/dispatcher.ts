@@ -53,7 +53,10 @@ function hookDispatcher(patch: Patch, prototype: Loose | undefined): void {
 const hooked = new WeakSet<object>();
 const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 
-/** Hooks the global fetch. Node loads its undici lazily, so the dispatcher is hooked at the first request while a scope is open. */
+/**
+ * Hooks the global fetch. Node loads its undici lazily, so the dispatcher is hooked at the first request while a scope
+ * is open.
+ */
 export function hookFetch(patch: Patch): void {
   const globals = globalThis as unknown as Loose;
   if (typeof globals['fetch'] !== 'function') {

@@ -23,8 +23,8 @@ import net.bytebuddy.asm.MemberSubstitution;
  * ThreadPoolExecutor           execute ──▶ runWorker, where task.run() is replaced, as subclasses may override the rest
  * ScheduledThreadPoolExecutor  delayedExecute ──▶ the same
  * ForkJoinTask                 constructor, fork ──▶ doExec; the stages of CompletableFuture are such tasks
- * CompletableFuture            constructor of a stage ──▶ tryFire, on the thread that completes it; of a first stage ──▶
- *                              run, as few processors give each a thread of its own
+ * CompletableFuture            constructor of a stage ──▶ tryFire, on the thread that completes it; of a first stage
+ *                              ──▶ run, as few processors give each a thread of its own
  * Thread                       start ──▶ run; runWith where there are virtual threads. Without an executor the scope is
  *                              inherited, because the thread may work for other requests too
  * </pre>

@@ -6,8 +6,8 @@ import java.util.concurrent.Callable;
  * The scope that the current thread works for. Calls sent while a scope is bound belong to it; without a scope, calls
  * are sent unchanged.
  *
- * <p>A thread that is created by one with a scope inherits it, for calls that belong to no other request. Such calls are
- * marked.
+ * <p>A thread that is created by one with a scope inherits it, for calls that belong to no other request. Such calls
+ * are marked.
  */
 public final class CurrentScope {
     private static final ThreadLocal<ScopeContext> CONTEXT = new InheritableThreadLocal<>() {
@@ -39,8 +39,8 @@ public final class CurrentScope {
     }
 
     /**
-     * The current thread's unfinished scope, bound or inherited, or null. If no scope of the process is unfinished, this
-     * skips the thread-local lookup, which every untraced call and task would otherwise pay for.
+     * The current thread's unfinished scope, bound or inherited, or null. If no scope of the process is unfinished,
+     * this skips the thread-local lookup, which every untraced call and task would otherwise pay for.
      */
     public static Scope get() {
         ScopeContext context = context();

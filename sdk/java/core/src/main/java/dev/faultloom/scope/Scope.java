@@ -144,7 +144,10 @@ public final class Scope {
         UNFINISHED.decrementAndGet();
     }
 
-    /** {@link #beginCall} or {@link #beginInheritedCall} for gRPC. {@code receiveLimit} 0: the reply must not carry a field. */
+    /**
+     * {@link #beginCall} or {@link #beginInheritedCall} for gRPC. {@code receiveLimit} 0: the reply must not carry a
+     * field.
+     */
     public OutgoingCall beginGrpcCall(boolean inherited, String authority, String method, long receiveLimit) {
         int accept = receiveLimit > 0 && envelope.signed.history ? Accept.FIELD : Accept.NONE;
         String peer = process.peerName(authority);

@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The calls of this process that belonged to no request while a scope was unfinished: the latest ones, and their number.
- * Each scope records those that were sent during its life.
+ * The calls of this process that belonged to no request while a scope was unfinished: the latest ones, and their
+ * number. Each scope records those that were sent during its life.
  */
 public final class UnscopedCalls {
     /** Of more calls than this only the number is known. */

@@ -23,7 +23,8 @@ public final class ExchangeHooks {
     }
 
     /**
-     * Binds the scope of an exchange to the thread, or that it is not traced. The result, or null, is for {@link #exit}.
+     * Binds the scope of an exchange to the thread, or that it is not traced. The result, or null, is for {@link
+     * #exit}.
      */
     public static Object bind(Object exchange) {
         if (CurrentScope.isBound()) {
