@@ -59,8 +59,8 @@ pub struct Call {
     pub outcome: Outcome,
     /// Index into the plan of the fault that fired here.
     pub fault: Option<usize>,
-    /// Its context belonged to no request. It was made by a thread or task of this one, or by one that such a task started,
-    /// possibly for another request.
+    /// Its context belonged to no request. It was made by a thread or task of this one, or by one that such a task
+    /// started, possibly for another request.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inherited: bool,
     /// The callee may have done something that is not recorded here.

@@ -130,9 +130,9 @@ fn is_supported(version: u8) -> bool {
     [VERSION, VERSION_2].contains(&version)
 }
 
-/// Whether these bytes can be the history in a tail: small enough, version 1 or 2, a call id, and a segment that can be read
-/// up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and
-/// control characters in the service are excluded.
+/// Whether these bytes can be the history in a tail: small enough, version 1 or 2, a call id, and a segment that can be
+/// read up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use
+/// and control characters in the service are excluded.
 pub fn can_begin_tail(bytes: &[u8]) -> bool {
     let Ok((_, rest)) = split_head(bytes) else { return false };
     let is_http = rest.first().is_some_and(|flags| flags & TAKES_FIELD == 0);
