@@ -2,7 +2,9 @@
 
 use crate::spec::NoOptions;
 use crate::{Context, register_schema, sdk_paths, target_session};
+use model::trace::GapReason;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::process::Command;
 
 /// The result of one check.
@@ -133,16 +135,24 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
             "build it with `faultloom go build`, or start it with `sdk: python`",
         ),
         Ok(reply) => {
-            let gaps: Vec<String> = reply
-                .trace
-                .walk()
+            let gaps = reply.trace.gaps_with_reasons();
+            let callees: BTreeSet<&str> = gaps
                 .iter()
-                .filter(|c| c.gap)
-                .map(|c| c.callee.clone())
-                .collect::<std::collections::BTreeSet<_>>()
-                .into_iter()
+                .filter(|gap| !matches!(gap.reason, GapReason::Unscoped { .. }))
+                .map(|gap| gap.callee.as_str())
                 .collect();
-            if gaps.is_empty() {
+            let unscoped: Vec<String> = gaps
+                .iter()
+                .filter(|gap| matches!(gap.reason, GapReason::Unscoped { .. }))
+                .map(|gap| gap.reason.to_string())
+                .collect();
+            if !unscoped.is_empty() {
+                note(
+                    "entry",
+                    format!("{entry} answers, but its history is incomplete: {}", unscoped.join("; ")),
+                    "pass the request's context to these calls; background jobs are counted here, too",
+                )
+            } else if callees.is_empty() {
                 ok(
                     "entry",
                     format!("{entry} answers with a complete history, {} services", reply.trace.services().len()),
@@ -150,7 +160,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
             } else {
                 note(
                     "entry",
-                    format!("{entry} answers; gaps at {}", gaps.join(", ")),
+                    format!("{entry} answers; gaps at {}", callees.into_iter().collect::<Vec<_>>().join(", ")),
                     "these have no SDK: faults at their callers still work",
                 )
             }

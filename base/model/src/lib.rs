@@ -13,6 +13,7 @@ pub mod random;
 pub mod redact;
 pub mod replay;
 pub mod run;
+pub mod short_names;
 pub mod sweep;
 pub mod trace;
 pub mod verdict;

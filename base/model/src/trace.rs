@@ -4,8 +4,10 @@
 //! the calls it made in turn. Times inside a scope are µs since that scope's start on that service's own clock; clocks
 //! of different services are never compared to order anything.
 
+mod gap;
 mod nesting;
 
+pub use gap::{Gap, GapReason};
 pub use nesting::{NESTED_DEPTH_MAX, nest};
 
 use serde::{Deserialize, Serialize};
@@ -57,6 +59,10 @@ pub struct Call {
     pub outcome: Outcome,
     /// Index into the plan of the fault that fired here.
     pub fault: Option<usize>,
+    /// Its context belonged to no request. It was made by a thread or task of this one, or by one that such a task
+    /// started, possibly for another request.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub inherited: bool,
     /// The callee may have done something that is not recorded here.
     pub gap: bool,
     /// Why the callee's history is missing although it was received: the history could not be read.
@@ -76,7 +82,37 @@ pub struct Scope {
     pub status: Option<u32>,
     pub truncated: bool,
     pub faults_off: bool,
+    /// Calls that belonged to no request. Some may have been made for this one, so the trace may lack them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unscoped: Vec<UnscopedCalls>,
     pub calls: Vec<Call>,
+}
+
+/// Equal calls that a service made while a scope was open, and that belonged to no request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnscopedCalls {
+    pub name: String,
+    pub peer: String,
+    pub protocol: Protocol,
+    pub count: u64,
+    /// Where the program made them, if its runtime provides it; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub site: String,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Scope {
+    pub fn unscoped_calls(&self) -> u64 {
+        self.unscoped.iter().fold(0, |sum, calls| sum.saturating_add(calls.count))
+    }
+
+    /// Whether calls made for this request may be missing here.
+    pub fn is_incomplete(&self) -> bool {
+        self.truncated || !self.unscoped.is_empty()
+    }
 }
 
 impl Outcome {
@@ -139,7 +175,7 @@ impl Trace {
     }
 
     pub fn gaps(&self) -> usize {
-        let gap = |call: &Call| usize::from(call.gap || call.scope.as_ref().is_some_and(|s| s.truncated));
+        let gap = |call: &Call| usize::from(call.gap || call.scope.as_ref().is_some_and(|s| s.is_incomplete()));
         self.walk().into_iter().map(gap).sum::<usize>() + gap(&self.entry)
     }
 

@@ -9,6 +9,8 @@ use crate::plan::FAULTS_MAX;
 use crate::unreadable::{Problem, Unreadable};
 
 pub const VERSION: u8 = 1;
+/// With events that version 1 does not have: calls that were inherited, and calls without a scope.
+pub const VERSION_2: u8 = 2;
 pub const HEAD_BYTES: usize = 9;
 pub const HISTORY_BYTES_MAX: usize = 4 << 20;
 pub const DEPTH_MAX: usize = 64;
@@ -18,7 +20,7 @@ pub const COUNTED_EVENTS_MAX: usize = 10_000;
 /// Of a name that is not UTF-8, in messages.
 const EXCERPT_BYTES: usize = 40;
 const SERVICE_BYTES_MAX: usize = 64;
-const NAME_BYTES_MAX: usize = 200;
+pub(crate) const NAME_BYTES_MAX: usize = 200;
 
 pub(crate) const TRUNCATED: u8 = 1;
 pub(crate) const FAULTS_OFF: u8 = 2;
@@ -28,6 +30,7 @@ pub(crate) const SEND_REQUEST: u8 = 1;
 pub(crate) const RECV_RESPONSE: u8 = 2;
 pub(crate) const CALL_FAILED: u8 = 3;
 pub(crate) const SEND_RESPONSE: u8 = 4;
+pub(crate) const UNSCOPED_CALLS: u8 = 5;
 // Two bits of an event's tag, whose meaning depends on the event:
 /// SEND_REQUEST: a fault fired.
 pub(crate) const TAG_FAULT: u8 = 8;
@@ -37,6 +40,8 @@ pub(crate) const TAG_HTTP: u8 = 16;
 pub(crate) const TAG_CHILD: u8 = 8;
 /// RECV_RESPONSE, CALL_FAILED: the callee's history is missing.
 pub(crate) const TAG_GAP: u8 = 16;
+/// SEND_REQUEST: the call has the scope of its thread, because its context had none.
+pub(crate) const TAG_INHERITED: u8 = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
@@ -63,10 +68,22 @@ pub struct Event {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    SendRequest { name: String, peer: String, http: bool, fault: Option<u64> },
+    SendRequest { name: String, peer: String, http: bool, fault: Option<u64>, inherited: bool },
     RecvResponse(CallEnded),
     CallFailed(CallEnded),
     SendResponse { status: u64 },
+    UnscopedCalls(UnscopedCalls),
+}
+
+/// Calls that the service made while the scope was open, and that belonged to no request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnscopedCalls {
+    pub name: String,
+    pub peer: String,
+    pub http: bool,
+    pub count: u64,
+    /// Where the program made them, if its runtime provides it.
+    pub site: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,29 +97,42 @@ pub struct CallEnded {
     pub unreadable: Option<Box<Unreadable>>,
 }
 
+/// The first bytes of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub version: u8,
+    pub call: u64,
+}
+
 /// The events that may still be read, of all nested segments together.
 struct Budget {
+    version: u8,
     left: usize,
     /// Reading ends where the budget ends. Otherwise only the segment that exceeds it is left out.
     ends_reading: bool,
     exceeded: bool,
 }
 
-/// Splits a history into the call id and the segment's bytes.
-pub fn split_head(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
+/// Splits a history into its head and the segment's bytes.
+pub fn split_head(bytes: &[u8]) -> Result<(Head, &[u8]), WireError> {
     if bytes.len() > HISTORY_BYTES_MAX {
         return Err(WireError::Malformed);
     }
     let mut r = Reader::new(bytes);
-    if r.u8()? != VERSION {
+    let version = r.u8()?;
+    if !is_supported(version) {
         return Err(WireError::UnsupportedVersion);
     }
-    Ok((u64::from_be_bytes(r.array()?), r.rest()))
+    Ok((Head { version, call: u64::from_be_bytes(r.array()?) }, r.rest()))
 }
 
-/// Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read
-/// up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and
-/// control characters in the service are excluded.
+fn is_supported(version: u8) -> bool {
+    [VERSION, VERSION_2].contains(&version)
+}
+
+/// Whether these bytes can be the history in a tail: small enough, version 1 or 2, a call id, and a segment that can be
+/// read up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use
+/// and control characters in the service are excluded.
 pub fn can_begin_tail(bytes: &[u8]) -> bool {
     let Ok((_, rest)) = split_head(bytes) else { return false };
     let is_http = rest.first().is_some_and(|flags| flags & TAKES_FIELD == 0);
@@ -112,14 +142,15 @@ pub fn can_begin_tail(bytes: &[u8]) -> bool {
 
 /// Whether the service of this history accepts envelopes in a field of this method's request messages.
 pub fn takes_field(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&VERSION) && bytes.get(HEAD_BYTES).is_some_and(|flags| flags & TAKES_FIELD != 0)
+    bytes.first().is_some_and(|version| is_supported(*version))
+        && bytes.get(HEAD_BYTES).is_some_and(|flags| flags & TAKES_FIELD != 0)
 }
 
 /// Reads a history. A nested segment that cannot be read, or with which there would be more than 100,000 events, is
 /// left out, and its call has a gap.
 pub fn read(bytes: &[u8]) -> Result<History, Unreadable> {
-    let (call, rest) = split_head(bytes).map_err(|e| Unreadable::head(e, bytes.len()))?;
-    let mut budget = Budget { left: EVENTS_MAX, ends_reading: false, exceeded: false };
+    let (Head { version, call }, rest) = split_head(bytes).map_err(|e| Unreadable::head(e, bytes.len()))?;
+    let mut budget = Budget { version, left: EVENTS_MAX, ends_reading: false, exceeded: false };
     Ok(History { call, segment: segment(rest, 0, &mut budget)? })
 }
 
@@ -138,9 +169,9 @@ pub enum Counted {
     TooLarge,
 }
 
-/// Reads a segment without a head, as parents embed it, to count its events.
-pub fn read_counted(bytes: &[u8]) -> Counted {
-    let mut budget = Budget { left: COUNTED_EVENTS_MAX, ends_reading: true, exceeded: false };
+/// Reads a segment without a head, as parents embed it, to count its events. `version`: that of its history.
+pub fn read_counted(version: u8, bytes: &[u8]) -> Counted {
+    let mut budget = Budget { version, left: COUNTED_EVENTS_MAX, ends_reading: true, exceeded: false };
     match segment(bytes, 0, &mut budget) {
         _ if budget.exceeded => Counted::TooLarge,
         Ok(segment) => Counted::Segment(segment),
@@ -238,7 +269,9 @@ impl<'a> SegmentReader<'a> {
             }
             let tag = self.r.u8().map_err(|_| Problem::EndsEarly)?;
             at_us = at_us.checked_add(self.number()?).ok_or(Problem::Time)?;
-            if tag & !(7 | TAG_CHILD | TAG_GAP) != 0 {
+            let inherited = tag & TAG_INHERITED != 0;
+            let may_inherit = budget.version == VERSION_2 && tag & 7 == SEND_REQUEST;
+            if tag & !(7 | TAG_CHILD | TAG_GAP | TAG_INHERITED) != 0 || inherited && !may_inherit {
                 return Err(Problem::Flags(tag));
             }
             let kind = match tag & 7 {
@@ -247,7 +280,7 @@ impl<'a> SegmentReader<'a> {
                     let name = self.reference("a call's name", &mut table)?;
                     let peer = self.reference("a callee's name", &mut table)?;
                     let fault = if tag & TAG_FAULT != 0 { Some(self.fault()?) } else { None };
-                    EventKind::SendRequest { name, peer, http: tag & TAG_HTTP != 0, fault }
+                    EventKind::SendRequest { name, peer, http: tag & TAG_HTTP != 0, fault, inherited }
                 }
                 tag_kind @ (RECV_RESPONSE | CALL_FAILED) => {
                     let call = self.number()?;
@@ -266,6 +299,15 @@ impl<'a> SegmentReader<'a> {
                     }
                 }
                 SEND_RESPONSE if tag & (TAG_CHILD | TAG_GAP) == 0 => EventKind::SendResponse { status: self.number()? },
+                UNSCOPED_CALLS if budget.version == VERSION_2 && tag & TAG_CHILD == 0 => {
+                    EventKind::UnscopedCalls(UnscopedCalls {
+                        name: self.reference("a call's name", &mut table)?,
+                        peer: self.reference("a callee's name", &mut table)?,
+                        http: tag & TAG_HTTP != 0,
+                        count: self.number()?,
+                        site: self.text("the place of a call", 0, NAME_BYTES_MAX)?,
+                    })
+                }
                 kind => return Err(Problem::Kind(kind)),
             };
             segment.events.push(Event { at_us, kind });
@@ -312,8 +354,8 @@ fn child(bytes: &[u8], depth: usize, budget: &mut Budget) -> Result<Result<Segme
     Ok(child)
 }
 
-pub fn put_head(out: &mut Vec<u8>, call: u64) {
-    out.push(VERSION);
+pub fn put_head(out: &mut Vec<u8>, version: u8, call: u64) {
+    out.push(version);
     out.extend_from_slice(&call.to_be_bytes());
 }
 

@@ -8,7 +8,7 @@
 use crate::bytes::{Reader, put_varint};
 use crate::carrier::field_bytes;
 use crate::envelope::Accept;
-use crate::history::{HEAD_BYTES, HISTORY_BYTES_MAX, TRUNCATED, split_head};
+use crate::history::{HEAD_BYTES, HISTORY_BYTES_MAX, TRUNCATED, VERSION_2, split_head};
 use crate::truncate::{prefix_bytes, shorten};
 
 /// Distinguishes a piece from a history, whose first byte is its version.
@@ -16,11 +16,18 @@ pub const PIECE: u8 = 0x81;
 
 const LAST: u8 = 1;
 const PIECE_TRUNCATED: u8 = 2;
+/// The history has version 2, although a head that was sent before has version 1.
+const PIECE_VERSION_2: u8 = 4;
 
-fn piece(flags: u8, offset: usize) -> Vec<u8> {
-    let mut out = vec![PIECE, flags];
+/// `version`: that of the history now.
+fn piece(flags: u8, version: u8, offset: usize) -> Vec<u8> {
+    let mut out = vec![PIECE, if version == VERSION_2 { flags | PIECE_VERSION_2 } else { flags }];
     put_varint(&mut out, offset as u64);
     out
+}
+
+fn version(head: &[u8]) -> u8 {
+    head.first().copied().unwrap_or_default()
 }
 
 /// The state of a stream's history on the callee's side. The scope keeps the history and passes its current bytes in.
@@ -49,7 +56,7 @@ impl Pieces {
         if !self.accept.field || (self.head.is_some() && unsent.is_empty()) {
             return None;
         }
-        let mut out = piece(0, self.offset());
+        let mut out = piece(0, version(&head), self.offset());
         if self.head.is_none() {
             out.extend_from_slice(&head);
         }
@@ -66,7 +73,7 @@ impl Pieces {
     /// The piece for the trailer, at most `limit` bytes; None if it does not fit even when truncated.
     pub fn last_piece(&self, limit: usize, head: &[u8], events: &[u8]) -> Option<Vec<u8>> {
         let unsent = &events[self.events_sent..];
-        let mut out = piece(LAST, self.offset());
+        let mut out = piece(LAST, version(head), self.offset());
         if self.head.is_none() {
             out.extend_from_slice(head);
         }
@@ -95,6 +102,7 @@ pub struct Joined {
 pub struct Joiner {
     bytes: Vec<u8>,
     truncated: bool,
+    version_2: bool,
     last: bool,
     /// A piece did not continue the history. Later pieces are ignored, as they may depend on missing events.
     ended: bool,
@@ -112,7 +120,7 @@ impl Joiner {
         let mut r = Reader::new(piece);
         let (Ok(PIECE), Ok(flags), Ok(offset)) = (r.u8(), r.u8(), r.varint()) else { return false };
         let bytes = r.rest();
-        if flags & !(LAST | PIECE_TRUNCATED) != 0
+        if flags & !(LAST | PIECE_TRUNCATED | PIECE_VERSION_2) != 0
             || offset != self.bytes.len() as u64
             || self.bytes.len() + bytes.len() > HISTORY_BYTES_MAX
         {
@@ -120,6 +128,7 @@ impl Joiner {
         }
         self.bytes.extend_from_slice(bytes);
         self.truncated |= flags & PIECE_TRUNCATED != 0;
+        self.version_2 |= flags & PIECE_VERSION_2 != 0;
         self.last |= flags & LAST != 0;
         true
     }
@@ -127,9 +136,13 @@ impl Joiner {
     /// `call`: the id of the answered call.
     pub fn finish(self, call: u64) -> Joined {
         let mut bytes = self.bytes;
-        let has_head = split_head(&bytes).is_ok_and(|(id, segment)| id == call && prefix_bytes(segment).is_ok());
+        let has_head =
+            split_head(&bytes).is_ok_and(|(head, segment)| head.call == call && prefix_bytes(segment).is_ok());
         if !has_head {
             return Joined { history: None, complete: false };
+        }
+        if self.version_2 {
+            bytes[0] = VERSION_2;
         }
         let complete = self.last && !self.truncated;
         if !complete {
@@ -145,7 +158,7 @@ mod tests {
     use crate::history::SEND_RESPONSE;
 
     fn with(bytes: &[u8], flags: u8, offset: usize) -> Vec<u8> {
-        [&piece(flags, offset)[..], bytes].concat()
+        [&piece(flags, 1, offset)[..], bytes].concat()
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::bytes::{put_str, put_varint};
 use crate::call_id;
 use crate::envelope::{Accept, Envelope, Hop, assemble};
 use crate::history::{
-    self, CALL_FAILED, Counted, EventKind, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, TAG_CHILD, TAG_FAULT,
-    TAG_GAP, TAG_HTTP, put_head, put_prefix,
+    self, CALL_FAILED, Counted, EventKind, Head, NAME_BYTES_MAX, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment,
+    TAG_CHILD, TAG_FAULT, TAG_GAP, TAG_HTTP, TAG_INHERITED, UNSCOPED_CALLS, VERSION, VERSION_2, put_head, put_prefix,
 };
 use crate::select::{matches, normalize_http_name};
 use model::fault::AfterCounts;
@@ -132,7 +132,7 @@ impl Evidence {
                         self.count_segment(child);
                     }
                 }
-                EventKind::SendResponse { .. } => {}
+                EventKind::SendResponse { .. } | EventKind::UnscopedCalls(_) => {}
             }
         }
     }
@@ -144,7 +144,24 @@ struct SentCall {
     raw_name: String,
 }
 
+/// Different calls without a scope that a segment lists. Further ones are counted together.
+pub const UNSCOPED_MAX: usize = 16;
+/// Name and peer of calls without a scope that are not listed.
+pub const OTHER_CALLS: &str = "other";
+
+/// A call without a scope, which the service made while a scope was open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnscopedCall {
+    pub protocol: Protocol,
+    pub peer: String,
+    /// The gRPC method, or `METHOD /path`, normalized.
+    pub name: String,
+    /// Where the program made the call, or empty.
+    pub site: String,
+}
+
 pub struct Scope {
+    version: u8,
     service: String,
     call: u64,
     start_us: u64,
@@ -184,6 +201,7 @@ impl Scope {
     pub fn new(service: &str, envelope: &Envelope, start_us: u64, faults_on: bool) -> Scope {
         let evidence = envelope.signed.plan.clone().map(|faults| Evidence::new(faults, &envelope.hop.evidence));
         Scope {
+            version: VERSION,
             service: service.to_owned(),
             call: envelope.hop.call,
             start_us,
@@ -218,15 +236,26 @@ impl Scope {
     ///
     /// `name`: the gRPC method, or the raw `METHOD /path`.
     pub fn begin_call(&mut self, protocol: Protocol, peer: &str, name: &str, at_us: u64) -> OutgoingCall {
+        self.begin(protocol, peer, name, false, at_us)
+    }
+
+    /// The same for a call whose context had no scope, and which therefore got that of its thread or task.
+    pub fn begin_inherited_call(&mut self, protocol: Protocol, peer: &str, name: &str, at_us: u64) -> OutgoingCall {
+        self.begin(protocol, peer, name, true, at_us)
+    }
+
+    fn begin(&mut self, protocol: Protocol, peer: &str, name: &str, inherited: bool, at_us: u64) -> OutgoingCall {
         let number = self.sent.len() as u64 + 1;
         let id = call_id::derive(self.call, number);
         let fault = self.evidence.as_mut().and_then(|e| e.decide_fault(&self.service, peer, name, self.faults_on));
         let http = protocol == Protocol::Http;
         let recorded = if http { normalize_http_name(name) } else { name.to_owned() };
-        self.put_event(
-            SEND_REQUEST | if fault.is_some() { TAG_FAULT } else { 0 } | if http { TAG_HTTP } else { 0 },
-            at_us,
-        );
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let flags = flag(fault.is_some(), TAG_FAULT) | flag(http, TAG_HTTP) | flag(inherited, TAG_INHERITED);
+        if inherited {
+            self.version = VERSION_2;
+        }
+        self.put_event(SEND_REQUEST | flags, at_us);
         self.put_reference(name_or_unknown(&recorded));
         self.put_reference(name_or_unknown(peer));
         if let Some(i) = fault {
@@ -257,16 +286,14 @@ impl Scope {
 
     fn record_end(&mut self, kind: u8, end: CallEnd, at_us: u64) {
         let sent = &self.sent[end.call as usize - 1];
-        let mut child = end
-            .history
-            .and_then(|bytes| history::split_head(bytes).ok())
-            .filter(|(id, _)| *id == sent.id)
-            .map(|(_, segment)| segment);
+        let mut child =
+            end.history.and_then(|bytes| history::split_head(bytes).ok()).filter(|(head, _)| head.call == sent.id);
         if let Some(e) = &mut self.evidence {
             if kind == RECV_RESPONSE {
                 e.count_after(AfterCounts::Completed, &self.service, &sent.peer, &sent.raw_name);
             }
-            match child.filter(|_| e.has_conditions()).map(history::read_counted) {
+            let counted = child.filter(|_| e.has_conditions());
+            match counted.map(|(head, segment)| history::read_counted(head.version, segment)) {
                 Some(Counted::Segment(segment)) => e.count_segment(&segment),
                 Some(Counted::TooLarge) => child = None,
                 Some(Counted::Unreadable) | None => {}
@@ -276,10 +303,40 @@ impl Scope {
         self.put_event(kind | if child.is_some() { TAG_CHILD } else { 0 } | if gap { TAG_GAP } else { 0 }, at_us);
         put_varint(&mut self.events, end.call);
         put_varint(&mut self.events, end.status);
-        if let Some(bytes) = child {
+        if let Some((Head { version, .. }, bytes)) = child {
+            self.version = self.version.max(version);
             put_varint(&mut self.events, bytes.len() as u64);
             self.events.extend_from_slice(bytes);
         }
+    }
+
+    /// Records UNSCOPED_CALLS: equal calls together, in the order of the first of each. `more`: calls of which only the
+    /// number is known.
+    pub fn record_unscoped(&mut self, calls: &[UnscopedCall], more: u64, at_us: u64) {
+        let mut counted: Vec<(&UnscopedCall, u64)> = Vec::new();
+        let mut others = more;
+        for call in calls {
+            match counted.iter().position(|(known, _)| *known == call) {
+                Some(at) => counted[at].1 += 1,
+                None if counted.len() < UNSCOPED_MAX => counted.push((call, 1)),
+                None => others += 1,
+            }
+        }
+        for (call, count) in counted {
+            self.put_unscoped(call.protocol, (&call.name, &call.peer), count, &call.site, at_us);
+        }
+        if others > 0 {
+            self.put_unscoped(Protocol::Grpc, (OTHER_CALLS, OTHER_CALLS), others, "", at_us);
+        }
+    }
+
+    fn put_unscoped(&mut self, protocol: Protocol, (name, peer): (&str, &str), count: u64, site: &str, at_us: u64) {
+        self.version = VERSION_2;
+        self.put_event(UNSCOPED_CALLS | if protocol == Protocol::Http { TAG_HTTP } else { 0 }, at_us);
+        self.put_reference(name_or_unknown(name));
+        self.put_reference(name_or_unknown(peer));
+        put_varint(&mut self.events, count);
+        put_str(&mut self.events, &site[..site.floor_char_boundary(NAME_BYTES_MAX)]);
     }
 
     /// Records SEND_RESPONSE, which must be the last event.
@@ -291,9 +348,14 @@ impl Scope {
     /// The history up to its events; `name` is the callee's route template or empty.
     pub fn head(&self, name: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.service.len() + name.len() + 32);
-        put_head(&mut out, self.call);
+        put_head(&mut out, self.version, self.call);
         put_prefix(&mut out, !self.faults_on, &self.service, name, self.start_us);
         out
+    }
+
+    /// 2 if the history has events that version 1 does not have.
+    pub fn version(&self) -> u8 {
+        self.version
     }
 
     /// The events so far.

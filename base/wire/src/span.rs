@@ -43,6 +43,8 @@ pub const FAILED: &str = "faultloom.failed";
 pub const GAP: &str = "faultloom.gap";
 pub const TRUNCATED: &str = "faultloom.truncated";
 pub const FAULTS_OFF: &str = "faultloom.faults_off";
+pub const INHERITED: &str = "faultloom.inherited";
+pub const UNSCOPED_CALLS: &str = "faultloom.unscoped_calls";
 
 /// The spans of the scope that answered `call`, depth first. `has_parent`: whether the request came with a
 /// `traceparent`.
@@ -90,6 +92,8 @@ fn of_scope(id: u64, scope: &Scope, has_parent: bool, callers_name: &str) -> Spa
     }
     attributes.extend(scope.truncated.then_some((TRUNCATED, Attribute::True)));
     attributes.extend(scope.faults_off.then_some((FAULTS_OFF, Attribute::True)));
+    let unscoped = scope.unscoped_calls();
+    attributes.extend((unscoped > 0).then_some((UNSCOPED_CALLS, Attribute::Int(unscoped))));
     Span {
         service: scope.service.clone(),
         side: Side::Server,
@@ -130,5 +134,6 @@ fn attributes_of_call(call: &Call) -> Vec<(&'static str, Attribute)> {
     attributes.extend(call.fault.map(|index| (FAULT, Attribute::Int(index as u64))));
     attributes.extend(matches!(call.outcome, Outcome::Failed { .. }).then_some((FAILED, Attribute::True)));
     attributes.extend(call.gap.then_some((GAP, Attribute::True)));
+    attributes.extend(call.inherited.then_some((INHERITED, Attribute::True)));
     attributes
 }

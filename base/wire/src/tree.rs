@@ -2,7 +2,7 @@
 
 use crate::bytes::hex;
 use crate::call_id;
-use crate::history::{CallEnded, EventKind, History, Segment};
+use crate::history::{CallEnded, EventKind, History, Segment, UnscopedCalls};
 use model::trace::{Call, Outcome, Protocol, Scope, Trace};
 use std::collections::HashMap;
 
@@ -38,6 +38,7 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
             ended_us: Some(entry.duration_us),
             outcome: entry.outcome,
             fault: None,
+            inherited: false,
             gap: scope.is_none(),
             unreadable: None,
             scope,
@@ -80,11 +81,12 @@ pub fn scope(segment: Segment, id: u64) -> Scope {
         status: None,
         truncated: segment.truncated,
         faults_off: segment.faults_off,
+        unscoped: Vec::new(),
         calls: Vec::new(),
     };
     for event in segment.events {
         match event.kind {
-            EventKind::SendRequest { name, peer, http, fault } => {
+            EventKind::SendRequest { name, peer, http, fault, inherited } => {
                 let number = out.calls.len() as u32 + 1;
                 out.calls.push(Call {
                     id: format!("{:016x}", call_id::derive(id, u64::from(number))),
@@ -93,11 +95,12 @@ pub fn scope(segment: Segment, id: u64) -> Scope {
                     callee: peer.clone(),
                     name,
                     peer,
-                    protocol: if http { Protocol::Http } else { Protocol::Grpc },
+                    protocol: protocol(http),
                     sent_us: event.at_us,
                     ended_us: None,
                     outcome: Outcome::Open,
                     fault: fault.map(|i| i as usize),
+                    inherited,
                     gap: false,
                     unreadable: None,
                     scope: None,
@@ -115,6 +118,9 @@ pub fn scope(segment: Segment, id: u64) -> Scope {
                 out.answered_us = Some(event.at_us);
                 out.status = Some(status as u32);
             }
+            EventKind::UnscopedCalls(UnscopedCalls { name, peer, http, count, site }) => {
+                out.unscoped.push(model::trace::UnscopedCalls { name, peer, protocol: protocol(http), count, site });
+            }
         }
     }
     // without a recorded end the callee may have done anything
@@ -122,6 +128,10 @@ pub fn scope(segment: Segment, id: u64) -> Scope {
         call.gap |= call.outcome == Outcome::Open;
     }
     out
+}
+
+fn protocol(http: bool) -> Protocol {
+    if http { Protocol::Http } else { Protocol::Grpc }
 }
 
 fn end(calls: &mut [Call], scope_id: u64, ended: CallEnded, at_us: u64, outcome: Outcome) {

@@ -4,7 +4,7 @@ use crate::WireError;
 use crate::bytes::{Reader, put_varint};
 use crate::history::{
     CALL_FAILED, HEAD_BYTES, HISTORY_BYTES_MAX, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TAG_CHILD, TAG_FAULT,
-    TAG_GAP, TRUNCATED, prefix, split_head,
+    TAG_GAP, TRUNCATED, UNSCOPED_CALLS, prefix, split_head,
 };
 
 /// An event in encoded form.
@@ -83,6 +83,13 @@ fn raw(bytes: &[u8]) -> Result<Vec<RawEvent<'_>>, WireError> {
             }
             SEND_RESPONSE => {
                 c.r.varint()?;
+            }
+            UNSCOPED_CALLS => {
+                c.skip_reference()?;
+                c.skip_reference()?;
+                c.r.varint()?;
+                let n = c.r.count(HISTORY_BYTES_MAX)?;
+                c.r.take(n)?;
             }
             _ => return Err(WireError::Malformed),
         }

@@ -82,6 +82,6 @@ mod tests {
             assert_eq!(message(bytes), format!("it ends early, at its head, byte 0 of {bytes}"));
         }
         assert!(message(HISTORY_BYTES_MAX + 1).starts_with("it is empty, or larger than 4 MiB"));
-        assert!(read(&[2, 0]).unwrap_err().to_string().starts_with("its version is not supported"));
+        assert!(read(&[3, 0]).unwrap_err().to_string().starts_with("its version is not supported"));
     }
 }

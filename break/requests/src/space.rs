@@ -183,6 +183,7 @@ pub(crate) mod tests {
             ended_us: Some(u64::from(number)),
             outcome: Outcome::Replied { status: 0 },
             fault: None,
+            inherited: false,
             gap: false,
             unreadable: None,
             scope: None,
@@ -203,6 +204,7 @@ pub(crate) mod tests {
             status: Some(200),
             truncated: false,
             faults_off: false,
+            unscoped: Vec::new(),
             calls: calls.iter().enumerate().map(|(i, (callee, name))| call(i as u32 + 1, callee, name)).collect(),
         };
         Trace {

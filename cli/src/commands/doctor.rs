@@ -7,7 +7,7 @@ use app::doctor::{machine, target};
 use app::spec::NoOptions;
 use app::status_files::Status;
 use app::text::{outcome, plural, printable};
-use model::trace::Trace;
+use model::trace::{GapReason, Trace};
 use model::{Exit, Failure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -76,12 +76,16 @@ fn draw(target: &Target, diagnoses: &[Diagnosis], request: Option<&Result<Trace,
 }
 
 fn sentence(trace: &Trace) -> String {
-    let gaps: BTreeSet<&str> =
-        trace.walk().into_iter().filter(|call| call.gap).map(|call| call.callee.as_str()).collect();
-    let gaps = match gaps.is_empty() {
-        true => "no gaps".to_owned(),
-        false => format!("gaps at {}", gaps.into_iter().collect::<Vec<_>>().join(", ")),
-    };
+    let (unscoped, gaps): (Vec<_>, Vec<_>) =
+        trace.gaps_with_reasons().into_iter().partition(|gap| matches!(gap.reason, GapReason::Unscoped { .. }));
+    let gaps: BTreeSet<String> = gaps.iter().map(|gap| format!("{} ({})", gap.callee, gap.reason)).collect();
+    let unscoped: BTreeSet<String> = unscoped.iter().map(|gap| gap.reason.to_string()).collect();
+    let mut parts = Vec::new();
+    if !gaps.is_empty() {
+        parts.push(format!("gaps at {}", gaps.into_iter().collect::<Vec<_>>().join(", ")));
+    }
+    parts.extend(unscoped);
+    let gaps = if parts.is_empty() { "no gaps".to_owned() } else { parts.join("; ") };
     let services = plural(trace.services().len() as u64, "service");
     let answer = outcome(&trace.entry);
     let page = match trace.entry.is_ok() {

@@ -3,6 +3,7 @@
 use app::text::{grouped, plural, printable};
 use flows::{Edge, Graph, Protocol};
 use map::Change;
+use model::short_names::{ShortNames, padded};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -22,16 +23,21 @@ pub fn table(graph: &Graph, rows_max: usize) -> String {
             "", "depends on", "at", "opened", "failed", "open"
         );
     }
+    let shown = &graph.edges[..graph.edges.len().min(rows_max)];
+    let labels: Vec<String> = shown.iter().flat_map(|e| [name(&names, &e.from), name(&names, &e.to)]).collect();
+    let labels = ShortNames::new(labels.iter().map(String::as_str), NAME);
+    let places: Vec<String> = shown.iter().map(|edge| printable(&at(edge))).collect();
+    let places = ShortNames::new(places.iter().map(String::as_str), AT);
     let mut before = "";
-    for edge in graph.edges.iter().take(rows_max) {
-        let from = if edge.from == before { String::new() } else { name(&names, &edge.from) };
+    for edge in shown {
+        let from = if edge.from == before { String::new() } else { labels.get(&name(&names, &edge.from)) };
         before = &edge.from;
         let c = &edge.counts;
         let line = format!(
             "{} → {} {} {:>7} {:>7} {:>6}  {}",
-            fit(&from, NAME),
-            fit(&name(&names, &edge.to), NAME),
-            fit(&printable(&at(edge)), AT),
+            padded(&from, NAME),
+            padded(&labels.get(&name(&names, &edge.to)), NAME),
+            padded(&places.get(&printable(&at(edge))), AT),
             grouped(c.opened),
             if c.failed == 0 { "·".to_owned() } else { grouped(c.failed) },
             grouped(c.open),
@@ -109,18 +115,6 @@ fn marks(edge: &Edge) -> String {
         marks.push("translated");
     }
     marks.join(", ")
-}
-
-/// Truncated or padded to `width` characters. Paths keep their end, which distinguishes them.
-fn fit(text: &str, width: usize) -> String {
-    let n = text.chars().count();
-    if n <= width {
-        return format!("{text}{}", " ".repeat(width - n));
-    }
-    if text.starts_with('/') {
-        return std::iter::once('…').chain(text.chars().skip(n - width + 1)).collect();
-    }
-    text.chars().take(width - 1).chain(['…']).collect()
 }
 
 /// `11 nodes, 14 edges`.

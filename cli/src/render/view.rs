@@ -5,6 +5,7 @@ use super::{bugs, flip, flip_story, live, map};
 use app::text::{grouped, plural, printable, seconds, time};
 use app::view::{Block, Change, Mark, Table};
 use model::campaign::Campaign;
+use model::short_names::{ShortNames, padded, width};
 use model::sweep::Space;
 use model::trace::Trace;
 use model::{Fault, Run};
@@ -51,13 +52,10 @@ fn table(table: &Table) -> String {
         .chain(&table.rows)
         .map(|row| row.iter().map(|cell| printable(cell)).collect())
         .collect();
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
+    let column = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max();
     let mut out = String::new();
     for row in &rows {
-        let cells = row.iter().enumerate().map(|(i, cell)| {
-            let width = width(i).unwrap_or(0);
-            format!("{cell:<width$}")
-        });
+        let cells = row.iter().enumerate().map(|(i, cell)| padded(cell, column(i).unwrap_or(0)));
         out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         out.push('\n');
     }
@@ -104,8 +102,10 @@ fn campaign(campaign: &Campaign, doubts: &[String], all: bool) {
 }
 
 fn changes(changes: &[Change]) {
-    let longest = changes.iter().map(|change| printable(&change.subject).chars().count()).max().unwrap_or(0);
-    let width = longest.clamp(*SUBJECT.start(), *SUBJECT.end());
+    let subjects: Vec<String> = changes.iter().map(|change| printable(&change.subject)).collect();
+    let longest = subjects.iter().map(|subject| width(subject)).max().unwrap_or(0);
+    let column = longest.clamp(*SUBJECT.start(), *SUBJECT.end());
+    let subjects = ShortNames::new(subjects.iter().map(String::as_str), column);
     for change in changes {
         let mark = match change.mark {
             Mark::Same => ' ',
@@ -119,7 +119,8 @@ fn changes(changes: &[Change]) {
             (None, None) => String::new(),
         };
         let injected = if change.injected { "  ⚡ injected" } else { "" };
-        println!("{mark} {:<width$} {}{injected}", printable(&change.subject), printable(&outcome));
+        let subject = padded(&subjects.get(&printable(&change.subject)), column);
+        println!("{mark} {subject} {}{injected}", printable(&outcome));
     }
 }
 

@@ -27,6 +27,9 @@ var allowed = map[string][]string{
 	"hooks/httphook":    {"wire", "scope", "hooks/faults"},
 	"hooks/install":     {"trust", "entry/status", "hooks/httphook"},
 	"hooks/installgrpc": {"trust", "entry/status", "hooks/grpchook"},
+
+	"hooks/installgoroutine": {"scope"},
+	"hooks/contextonly":      {"entry/status"},
 }
 
 // eachSource calls f for each file of the packages, without tests.

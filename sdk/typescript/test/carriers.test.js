@@ -13,7 +13,9 @@ const MANY = 60; // so many calls that their history does not fit into a header
 function assertComplete(segment, calls) {
   const [front, ...backs] = descendants(segment);
   assert.strictEqual(front.truncated, false);
-  assert.strictEqual(front.events.length, 2 * calls + 1);
+  // an earlier request whose caller gave up may still be making calls, which belong to no open request
+  const own = front.events.filter((event) => event.kind !== 'UNSCOPED_CALLS');
+  assert.strictEqual(own.length, 2 * calls + 1);
   assert.strictEqual(backs.length, calls);
 }
 

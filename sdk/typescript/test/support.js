@@ -92,7 +92,10 @@ async function tracedRequest(plan, work, options = {}) {
   return { result, segment: started.finish().segment };
 }
 
-/** The events of a segment in compact form: `SEND /a.B/C`, `RECV 0 < back`, `FAILED 14`, `RECV 0 gap`, `REPLY 0`. */
+/**
+ * The events of a segment in compact form: `SEND /a.B/C`, `RECV 0 < back`, `FAILED 14`, `RECV 0 gap`, `REPLY 0`, and
+ * `UNSCOPED 2 GET /x > back at file.js`.
+ */
 function events(segment) {
   return segment.events.map((e) => {
     switch (e.kind) {
@@ -100,6 +103,8 @@ function events(segment) {
         return `SEND ${e.name}${e.fault === null ? '' : ` fault ${e.fault}`}`;
       case 'SEND_RESPONSE':
         return `REPLY ${e.status}`;
+      case 'UNSCOPED_CALLS':
+        return `UNSCOPED ${e.count} ${e.name} > ${e.peer} at ${e.site.replace(/:\d+$/, '')}`;
       default:
         return `${e.kind === 'RECV_RESPONSE' ? 'RECV' : 'FAILED'} ${e.status}${e.gap ? ' gap' : ''}${e.child === null ? '' : ` < ${e.child.service}`}`;
     }

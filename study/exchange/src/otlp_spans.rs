@@ -3,7 +3,9 @@
 
 use crate::names::{Name, Names};
 use serde_json::Value;
-use wire::span::{FAILED, FAULT, FAULTS_OFF, GAP, GRPC_STATUS, HTTP_STATUS, PEER, TRUNCATED};
+use wire::span::{
+    FAILED, FAULT, FAULTS_OFF, GAP, GRPC_STATUS, HTTP_STATUS, INHERITED, PEER, TRUNCATED, UNSCOPED_CALLS,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -38,6 +40,9 @@ pub(crate) struct SpanIn {
     pub gap: bool,
     pub truncated: bool,
     pub faults_off: bool,
+    pub inherited: bool,
+    /// How many calls belonged to no request while the scope was open.
+    pub unscoped_calls: u32,
 }
 
 /// A part of the document that is invalid, and the reason.
@@ -107,6 +112,8 @@ pub(crate) fn span(value: &Value, at: &str, service: Name, names: &mut Names) ->
         gap: tags.is_true(GAP),
         truncated: tags.is_true(TRUNCATED),
         faults_off: tags.is_true(FAULTS_OFF),
+        inherited: tags.is_true(INHERITED),
+        unscoped_calls: tags.int(UNSCOPED_CALLS).unwrap_or(0),
     })
 }
 

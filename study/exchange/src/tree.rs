@@ -9,9 +9,10 @@
 use crate::export::hex32;
 use crate::names::Names;
 use crate::otlp_spans::{Kind, SpanIn};
-use model::trace::{Call, Outcome, Protocol, Scope, Trace};
+use model::trace::{Call, Outcome, Protocol, Scope, Trace, UnscopedCalls};
 use std::collections::{HashMap, VecDeque};
 use wire::call_id::answered_call;
+use wire::scope::OTHER_CALLS;
 use wire::tree::name_callees;
 
 /// The caller of an entry call that has only a server span.
@@ -166,6 +167,7 @@ impl<'a> Builder<'a> {
             status,
             truncated: span.truncated,
             faults_off: span.faults_off,
+            unscoped: unscoped(span.unscoped_calls),
             calls: Vec::new(),
         }
     }
@@ -194,6 +196,7 @@ impl<'a> Builder<'a> {
             ended_us: (outcome != Outcome::Open).then(|| us(span.end_ns, next.base_ns)),
             outcome,
             fault: span.fault.map(|index| index as usize),
+            inherited: span.inherited,
             gap: scope.is_none() && (!span.ours || span.gap),
             unreadable: None,
             scope,
@@ -218,6 +221,7 @@ impl<'a> Builder<'a> {
             ended_us: Some(us(span.end_ns, next.base_ns)),
             outcome: scope.status.map_or(Outcome::Open, |status| Outcome::Replied { status }),
             fault: None,
+            inherited: false,
             gap: false,
             unreadable: None,
             scope: Some(Box::new(scope)),
@@ -261,4 +265,17 @@ impl<'a> Builder<'a> {
 
 fn us(ns: u64, base_ns: u64) -> u64 {
     ns.saturating_sub(base_ns) / 1000
+}
+
+/// Spans have the number of calls without a scope, but not their names.
+fn unscoped(count: u32) -> Vec<UnscopedCalls> {
+    let other = || OTHER_CALLS.to_owned();
+    let calls = UnscopedCalls {
+        name: other(),
+        peer: other(),
+        protocol: Protocol::Grpc,
+        count: count.into(),
+        site: String::new(),
+    };
+    if count > 0 { vec![calls] } else { Vec::new() }
 }

@@ -2,15 +2,17 @@
 //! request that came back without its history, proves nothing.
 
 use crate::fingerprint;
+use crate::in_flight::PlannedCase;
 use crate::oracle::Oracle;
 use model::sweep::Case;
-use model::trace::Outcome;
+use model::trace::{GapReason, Outcome, Trace, UnscopedCalls};
 use model::{Fault, Verdict};
 use requests::Reply;
 use std::collections::BTreeSet;
+use wire::scope::OTHER_CALLS;
 
-/// `must_fire`: a call of the good run is faulted, so that a case in which no fault fired proves nothing.
-pub fn assess(space: usize, number: u64, sites: Vec<u32>, must_fire: bool, reply: &Reply, oracle: &Oracle) -> Case {
+pub(crate) fn assess(case: &PlannedCase, reply: &Reply, oracle: &Oracle) -> Case {
+    let PlannedCase { space, number, sites, faults, must_fire } = case;
     let fired: BTreeSet<u32> = reply
         .trace
         .walk()
@@ -34,7 +36,9 @@ pub fn assess(space: usize, number: u64, sites: Vec<u32>, must_fire: bool, reply
         Some("the history is truncated, so it is unknown which faults fired".to_owned())
     } else if !reply.trace.unreadable().is_empty() && fired.len() < sites.len() {
         Some("a part of the history cannot be read, so it is unknown which faults fired".to_owned())
-    } else if fired.is_empty() && reply.status().is_some() && must_fire {
+    } else if let Some(call) = selected_unscoped(&reply.trace, faults) {
+        Some(format!("a fault may have missed its call: {call}"))
+    } else if fired.is_empty() && reply.status().is_some() && *must_fire {
         // no fault fired, so the request should have made the recorded call
         Some("no fault took effect although its call was recorded before".to_owned())
     } else {
@@ -46,9 +50,9 @@ pub fn assess(space: usize, number: u64, sites: Vec<u32>, must_fire: bool, reply
         (None, None) => (Verdict::Pass, None),
     };
     Case {
-        space,
-        case: number,
-        sites,
+        space: *space,
+        case: *number,
+        sites: sites.clone(),
         fired,
         verdict,
         status: reply.status(),
@@ -131,6 +135,25 @@ impl RecordingAssessment {
     }
 }
 
+/// A call without a scope that a fault selects, if that fault did not fire: no fault can fire at such a call, so the
+/// reply is not that of a request in which it failed.
+fn selected_unscoped(trace: &Trace, faults: &[Fault]) -> Option<String> {
+    let unscoped = trace.unscoped();
+    if unscoped.is_empty() {
+        return None;
+    }
+    let fired: BTreeSet<usize> = trace.walk().iter().filter_map(|call| call.fault).collect();
+    let missing = faults.iter().enumerate().filter(|(i, _)| !fired.contains(i)).map(|(_, fault)| fault);
+    let selects = |fault: &Fault, service: &str, calls: &UnscopedCalls| {
+        // of calls that are not listed, any may be the fault's
+        calls.name == OTHER_CALLS || wire::select::matches(&fault.selector, service, &calls.peer, &calls.name)
+    };
+    let mut found = missing.flat_map(|fault| unscoped.iter().filter(|(service, calls)| selects(fault, service, calls)));
+    found.next().map(|(service, calls)| {
+        GapReason::Unscoped { service: (*service).to_owned(), calls: vec![(*calls).clone()] }.to_string()
+    })
+}
+
 /// Why it is unknown whether all these faults fired.
 fn missing_evidence(reply: &Reply, faults: &[Fault]) -> Vec<String> {
     let trace = &reply.trace;
@@ -151,6 +174,9 @@ fn missing_evidence(reply: &Reply, faults: &[Fault]) -> Vec<String> {
     } else {
         "never took effect"
     };
+    if let Some(call) = selected_unscoped(trace, faults) {
+        return vec![format!("a fault may have missed its call: {call}")];
+    }
     let missing = faults.iter().enumerate().filter(|(i, _)| !fired.contains(i));
     missing.map(|(_, fault)| format!("fault '{fault}' {result}")).collect()
 }
@@ -158,5 +184,88 @@ fn missing_evidence(reply: &Reply, faults: &[Fault]) -> Vec<String> {
 fn push_new(list: &mut Vec<String>, text: String) {
     if !list.contains(&text) {
         list.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::trace::{Call, Protocol, Scope};
+    use model::{FaultKind, Selector};
+
+    /// A reply with status 200 of `front`, which made a call to currency and calls without a scope.
+    fn reply(fired: Option<usize>, unscoped: &[(&str, &str)]) -> Reply {
+        let outcome = Outcome::Replied { status: 200 };
+        let call = |caller: &str, callee: &str, name: &str, fault, scope: Option<Scope>| Call {
+            id: String::new(),
+            number: 1,
+            caller: caller.into(),
+            callee: callee.into(),
+            name: name.into(),
+            peer: callee.into(),
+            protocol: Protocol::Http,
+            sent_us: 0,
+            ended_us: Some(1),
+            outcome,
+            fault,
+            inherited: false,
+            gap: false,
+            unreadable: None,
+            scope: scope.map(Box::new),
+        };
+        let unscoped = unscoped.iter().map(|(peer, name)| UnscopedCalls {
+            name: (*name).into(),
+            peer: (*peer).into(),
+            protocol: Protocol::Http,
+            count: 2,
+            site: String::new(),
+        });
+        let scope = Scope {
+            service: "front".into(),
+            name: String::new(),
+            start_us: 0,
+            answered_us: Some(2),
+            status: Some(200),
+            truncated: false,
+            faults_off: false,
+            unscoped: unscoped.collect(),
+            calls: vec![call("front", "currency", "GET /rates", fired, None)],
+        };
+        Reply {
+            outcome,
+            body: Default::default(),
+            latency_us: 3,
+            reason: None,
+            unreachable: false,
+            history_bytes: 0,
+            trace: Trace { trace_id: String::new(), entry: call("faultloom", "front", "GET /", None, Some(scope)) },
+        }
+    }
+
+    fn verdict(reply: &Reply) -> Verdict {
+        let fault = Fault::new(FaultKind::Unavailable, Selector::callee("currency"));
+        let case = PlannedCase { space: 0, number: 1, sites: vec![4], faults: vec![fault], must_fire: false };
+        assess(&case, reply, &Oracle::default()).verdict
+    }
+
+    #[test]
+    fn a_fault_that_may_have_missed_its_call_is_no_pass() {
+        assert_eq!(verdict(&reply(None, &[])), Verdict::Pass, "the request does not make the call");
+        assert_eq!(verdict(&reply(None, &[("ads", "GET /ads")])), Verdict::Pass, "the fault does not select it");
+        assert_eq!(verdict(&reply(None, &[("currency", "GET /rates")])), Verdict::Unknown);
+        assert_eq!(verdict(&reply(None, &[(OTHER_CALLS, OTHER_CALLS)])), Verdict::Unknown);
+        assert_eq!(verdict(&reply(Some(0), &[("currency", "GET /rates")])), Verdict::Pass, "the fault has fired");
+    }
+
+    #[test]
+    fn a_recording_is_unknown_if_its_fault_may_have_missed_its_call() {
+        let fault = Fault::new(FaultKind::Unavailable, Selector::callee("currency"));
+        let reasons = |reply: &Reply| missing_evidence(reply, std::slice::from_ref(&fault)).join("; ");
+        assert_eq!(
+            reasons(&reply(None, &[("currency", "GET /rates")])),
+            "a fault may have missed its call: 2 calls from front to currency belonged to no request: GET /rates"
+        );
+        assert!(reasons(&reply(None, &[])).ends_with("never took effect"));
+        assert_eq!(reasons(&reply(Some(0), &[("currency", "GET /rates")])), "");
     }
 }

@@ -80,8 +80,8 @@ impl<'a> InFlight<'a> {
                 }
                 Err(failure) => Err(failure),
                 Ok(sent) => {
-                    let (trace, sites) = (&sent.reply.trace, case.sites.clone());
-                    let mut assessed = assess(case.space, case.number, sites, case.must_fire, &sent.reply, &oracle);
+                    let trace = &sent.reply.trace;
+                    let mut assessed = assess(&case, &sent.reply, &oracle);
                     fail_if_crashed(&mut assessed, &sent.crashed_by_faults);
                     let cause = (assessed.verdict == Verdict::Fail).then(|| cause::of(trace));
                     let observation = observe.map(|observe| observe(&case, trace));

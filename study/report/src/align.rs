@@ -137,10 +137,10 @@ fn join<'a>(good: Option<Placed<'a>>, now: Option<Placed<'a>>, compare: bool) ->
                 Outcome::Failed { status } => (1, status),
                 Outcome::Open => (2, 0),
             };
-            let truncated = call.scope.as_ref().map(|s| s.truncated);
-            (key(p.as_ref().expect("just matched")), call.label(), kind, status, call.fault, call.gap, truncated)
-                .hash(&mut h);
-            notable |= !call.is_ok() || call.fault.is_some() || call.gap || truncated == Some(true);
+            let incomplete = call.scope.as_ref().map(|s| s.is_incomplete());
+            let marks = (call.fault, call.gap, call.inherited, incomplete);
+            (key(p.as_ref().expect("just matched")), call.label(), kind, status, marks).hash(&mut h);
+            notable |= !call.is_ok() || call.fault.is_some() || call.gap || call.inherited || incomplete == Some(true);
         } else {
             0u8.hash(&mut h);
         }

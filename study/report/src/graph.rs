@@ -1,13 +1,16 @@
 //! Calls between services, as an SVG and as a table.
 
-use crate::escape::{put, shorten, text};
+use crate::escape::{put, text};
 use crate::layout::{Layout, MOST_LABELS, NODE_WIDTH, incoming, lay_out, node_height, port_pitch};
 use crate::services::Services;
 use crate::words::{self, count, counted};
+use model::short_names::ShortNames;
 use model::trace::{Call, Trace};
 
 /// With more services a drawing is not legible.
 const MOST_NODES: usize = 120;
+/// Characters that fit into a node.
+const NAME_COLUMNS: usize = 17;
 pub(crate) struct Edge {
     pub from: usize,
     pub to: usize,
@@ -135,6 +138,7 @@ fn draw(graph: &Graph, services: &Services) -> String {
             label(edge)
         );
     }
+    let short = ShortNames::new(graph.names.iter().map(String::as_str), NAME_COLUMNS);
     for (node, name) in graph.names.iter().enumerate() {
         let (x, y) = positions[node];
         if node == 0 {
@@ -159,7 +163,7 @@ fn draw(graph: &Graph, services: &Services) -> String {
             top + 9.0,
             h - 18.0
         );
-        put!(out, "<text x=\"{:.0}\" y=\"{:.1}\">{}</text></g>", x + 22.0, y + 4.5, text(&shorten(name, 17)));
+        put!(out, "<text x=\"{:.0}\" y=\"{:.1}\">{}</text></g>", x + 22.0, y + 4.5, text(&short.get(name)));
     }
     put!(out, "{labels}</svg></div>");
     out

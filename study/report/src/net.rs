@@ -1,9 +1,10 @@
 //! Draws a map: dependencies found in the sockets. An arrow leads from a client to the server that it depends on.
 
-use crate::escape::{put, shorten, text};
+use crate::escape::{put, text};
 use crate::rows::{Arrow, Placed, place};
 use crate::words::{count, counted};
 use flows::{Attribution, Edge, Graph, Node, NodeKind, Protocol, Source};
+use model::short_names::ShortNames;
 
 const WIDTH: f64 = 168.0;
 /// Larger maps are only tables.
@@ -15,6 +16,9 @@ const MOST_ROWS: usize = 2000;
 
 /// A drawing that is wider than the page shrinks to this share, and is scrolled beyond.
 const LEAST_SCALE: f64 = 0.8;
+
+/// Characters that fit above an arrow.
+const AT_COLUMNS: usize = 16;
 
 /// Sizes for small and large drawings.
 struct Scale {
@@ -65,17 +69,28 @@ fn draw(graph: &Graph, placed: &Placed) -> String {
         if large { " large" } else { "" },
         width * LEAST_SCALE
     );
+    let labels = placed.nodes.iter().map(|(index, _)| graph.nodes[*index].label.as_str());
+    let short = Short {
+        labels: ShortNames::new(labels, if large { 22 } else { 17 }),
+        places: ShortNames::new(graph.edges.iter().map(|edge| edge.at.as_str()), AT_COLUMNS),
+    };
     let mut labels = String::new();
     for arrow in &placed.arrows {
         out.push_str(&path(graph, placed, arrow, &scale));
         if placed.arrows.len() <= MOST_LABELS {
-            labels.push_str(&label(graph, placed, arrow, &scale));
+            labels.push_str(&label(graph, placed, arrow, &scale, &short));
         }
     }
     for (index, at) in &placed.nodes {
-        out.push_str(&node(&graph.nodes[*index], *at, &scale));
+        out.push_str(&node(&graph.nodes[*index], *at, &scale, &short));
     }
     out + &labels + "</svg></div>"
+}
+
+/// Names as they are drawn.
+struct Short {
+    labels: ShortNames,
+    places: ShortNames,
 }
 
 fn x(column: usize, scale: &Scale) -> f64 {
@@ -152,7 +167,7 @@ fn path(graph: &Graph, placed: &Placed, arrow: &Arrow, scale: &Scale) -> String 
     out
 }
 
-fn label(graph: &Graph, placed: &Placed, arrow: &Arrow, scale: &Scale) -> String {
+fn label(graph: &Graph, placed: &Placed, arrow: &Arrow, scale: &Scale, short: &Short) -> String {
     let crowd = placed.arrows.iter().filter(|a| a.to == arrow.to).count();
     let first = &graph.edges[arrow.edges[0]];
     if arrow.from == arrow.to {
@@ -174,7 +189,7 @@ fn label(graph: &Graph, placed: &Placed, arrow: &Arrow, scale: &Scale) -> String
         if all_failing { " ko" } else { "" },
         end_x - 12.0,
         end_y - 6.0,
-        text(&shorten(&first.at, 16))
+        text(&short.places.get(&first.at))
     )
 }
 
@@ -203,7 +218,7 @@ fn kind(kind: NodeKind) -> &'static str {
     }
 }
 
-fn node(node: &Node, (column, row): (usize, usize), scale: &Scale) -> String {
+fn node(node: &Node, (column, row): (usize, usize), scale: &Scale, short: &Short) -> String {
     let (left, middle) = (x(column, scale), y(row, scale));
     let top = middle - scale.node / 2.0;
     let class = if node.kind == NodeKind::External { "nd bare" } else { "nd" };
@@ -236,13 +251,13 @@ fn node(node: &Node, (column, row): (usize, usize), scale: &Scale) -> String {
         top + inset,
         scale.node - 2.0 * inset
     );
-    let (fits, size) = if scale.large { (22, 4.0) } else { (17, 4.5) };
+    let size = if scale.large { 4.0 } else { 4.5 };
     put!(
         out,
         "<text x=\"{:.0}\" y=\"{:.1}\">{}</text></g>",
         left + 20.0,
         middle + size,
-        text(&shorten(&node.label, fits))
+        text(&short.labels.get(&node.label))
     );
     out
 }

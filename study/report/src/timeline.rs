@@ -8,7 +8,7 @@ use crate::align::{self, Change, Node, Placed};
 use crate::escape::{put, text};
 use crate::services::Services;
 use crate::words;
-use model::trace::{Outcome, Trace};
+use model::trace::{GapReason, Outcome, Trace};
 
 /// Rows in an opened row of equal calls, and bars in a closed one.
 const REPEATS: usize = 60;
@@ -276,15 +276,17 @@ impl Timeline<'_> {
         if let Some(fault) = call.fault.filter(|_| !self.compare) {
             put!(self.out, " <span class=fx title=\"fault {} fired here\">↯{}</span>", fault + 1, fault + 1);
         }
-        if let Some(why) = &call.unreadable {
-            put!(self.out, " <span class=gp title=\"the callee's history cannot be read: {}\">◌ gap</span>", text(why));
-        } else if call.gap {
-            self.out.push_str(
-                " <span class=gp title=\"the callee may have done something that is not recorded\">◌ gap</span>",
-            );
+        if call.inherited {
+            let why = "its context belonged to no request; its thread or task was started by this one";
+            put!(self.out, " <span class=gp title=\"{why}\">inherited</span>");
         }
-        if call.scope.as_ref().is_some_and(|s| s.truncated) {
-            self.out.push_str(" <span class=gp title=\"the callee's history was truncated\">◌ truncated</span>");
+        for reason in call.gap_reasons() {
+            let word = match reason {
+                GapReason::Truncated => "truncated",
+                GapReason::Unscoped { .. } => "incomplete",
+                _ => "gap",
+            };
+            put!(self.out, " <span class=gp title=\"{}\">◌ {word}</span>", text(&reason.to_string()));
         }
         self.out.push_str("</span></span>");
     }

@@ -19,7 +19,7 @@ pub enum Step {
 /// A history of the call that did nothing.
 pub fn history(call: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    put_head(&mut bytes, call);
+    put_head(&mut bytes, wire::history::VERSION, call);
     bytes.push(0); // flags
     put_str(&mut bytes, "a-callee-whose-name-makes-the-history-long-enough-to-be-cut");
     put_str(&mut bytes, "");

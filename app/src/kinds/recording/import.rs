@@ -1,5 +1,6 @@
 //! Imports traces that OpenTelemetry recorded, as a recording.
 
+use super::record::gap_reasons;
 use super::{FAULTS, NAME, TRACES};
 use crate::event::Progress;
 use crate::spec::Version;
@@ -150,7 +151,7 @@ impl Totals {
         json!({
             "requests": self.durations_us.len(), "failures": self.failures, "reasons": [], "unknown": notices,
             "status": status, "messages": last.messages(), "events": last.events(), "calls": last.walk().len(),
-            "gaps": last.gaps(), "services": last.services(), "history_bytes": 0,
+            "gaps": last.gaps(), "gap_reasons": gap_reasons(last), "services": last.services(), "history_bytes": 0,
             "latency_us_median": sorted.get(sorted.len() / 2), "latency_us_max": sorted.last(),
         })
     }

@@ -11,7 +11,7 @@ use crate::spec::Version;
 use crate::target_session::TargetSession;
 use crate::{Context, Event, kind, register_schema};
 use explore::{Oracle, RecordingAssessment, SendResult};
-use model::trace::Trace;
+use model::trace::{Gap, Trace};
 use model::{Failure, Family, Fault, Run, Verdict};
 use requests::{Reply, RequestSpec, Sender};
 use runs::{RunDir, Store};
@@ -19,6 +19,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
+
+/// Gaps in a summary, at most.
+const GAPS_MAX: usize = 20;
 
 /// A request to record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -237,10 +240,18 @@ fn summary(assessment: &RecordingAssessment, last: &Reply) -> Value {
     json!({
         "requests": latencies.len(), "failures": assessment.failures, "reasons": assessment.reasons,
         "unknown": assessment.unknown, "status": last.status(), "messages": trace.messages(),
-        "events": trace.events(), "calls": trace.walk().len(), "gaps": trace.gaps(), "services": trace.services(),
+        "events": trace.events(), "calls": trace.walk().len(), "gaps": trace.gaps(),
+        "gap_reasons": gap_reasons(trace), "services": trace.services(),
         "history_bytes": last.history_bytes, "latency_us_median": latencies.get(latencies.len() / 2),
         "latency_us_max": latencies.last(),
     })
+}
+
+/// The first gaps, each with its reason.
+pub fn gap_reasons(trace: &Trace) -> Vec<Gap> {
+    let mut gaps = trace.gaps_with_reasons();
+    gaps.truncate(GAPS_MAX);
+    gaps
 }
 
 fn body(proto: Option<&Path>, request: &RequestSpec, reply: &Reply) -> Option<Body> {

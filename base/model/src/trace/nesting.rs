@@ -59,7 +59,7 @@ pub fn nest(calls: Vec<(usize, Call)>) -> Vec<Call> {
 
 impl Scope {
     fn without_calls(&self) -> Scope {
-        let Scope { service, name, start_us, answered_us, status, truncated, faults_off, calls: _ } = self;
+        let Scope { service, name, start_us, answered_us, status, truncated, faults_off, unscoped, calls: _ } = self;
         Scope {
             service: service.clone(),
             name: name.clone(),
@@ -68,6 +68,7 @@ impl Scope {
             status: *status,
             truncated: *truncated,
             faults_off: *faults_off,
+            unscoped: unscoped.clone(),
             calls: Vec::new(),
         }
     }
@@ -88,6 +89,7 @@ impl Call {
             ended_us: self.ended_us,
             outcome: self.outcome,
             fault: self.fault,
+            inherited: self.inherited,
             gap: self.gap,
             unreadable: self.unreadable.clone(),
             scope: self.scope.as_ref().map(|scope| Box::new(scope.without_calls())),
@@ -118,9 +120,9 @@ impl Clone for Scope {
 impl PartialEq for Scope {
     fn eq(&self, other: &Scope) -> bool {
         let is_equal = |a: &Scope, b: &Scope| {
-            let Scope { service, name, start_us, answered_us, status, truncated, faults_off, calls: _ } = a;
+            let Scope { service, name, start_us, answered_us, status, truncated, faults_off, unscoped, calls: _ } = a;
             (service, name, start_us, answered_us) == (&b.service, &b.name, &b.start_us, &b.answered_us)
-                && (status, truncated, faults_off) == (&b.status, &b.truncated, &b.faults_off)
+                && (status, truncated, faults_off, unscoped) == (&b.status, &b.truncated, &b.faults_off, &b.unscoped)
         };
         // the comparison of calls without calls below them ends here again, one level deeper
         let (own, others) = (flat(&self.calls), flat(&other.calls));
@@ -221,6 +223,7 @@ mod tests {
             status: Some(0),
             truncated: false,
             faults_off: false,
+            unscoped: Vec::new(),
             calls: Vec::new(),
         };
         Call {
@@ -235,6 +238,7 @@ mod tests {
             ended_us: Some(3),
             outcome: Outcome::Replied { status: 0 },
             fault: None,
+            inherited: false,
             gap: false,
             unreadable: None,
             scope: Some(Box::new(scope)),

@@ -23,11 +23,12 @@ pub(super) fn cut(input: &Value) -> Result<Value, String> {
 /// `parts`: bytes in hex, and how often they are repeated.
 pub(super) fn counted(input: &Value) -> Result<Value, String> {
     let parts: Vec<(String, usize)> = serde_json::from_value(input["parts"].clone()).map_err(|e| e.to_string())?;
+    let version = input["version"].as_u64().map_or(history::VERSION, |version| version as u8);
     let mut bytes = Vec::new();
     for (part, times) in parts {
         bytes.extend(unhex(&part).ok_or("a part is not hex")?.repeat(times));
     }
-    Ok(json!({"result": match history::read_counted(&bytes) {
+    Ok(json!({"result": match history::read_counted(version, &bytes) {
         Counted::Segment(_) => "counted",
         Counted::Unreadable => "unreadable",
         Counted::TooLarge => "too_large",
@@ -52,6 +53,10 @@ pub(super) fn spans(input: &Value) -> Result<Value, String> {
     })
 }
 
+fn protocol(http: bool) -> &'static str {
+    if http { "http" } else { "grpc" }
+}
+
 fn segment(s: &Segment, call: u64) -> Value {
     let mut sent = 0;
     let events: Vec<Value> = s
@@ -64,14 +69,20 @@ fn segment(s: &Segment, call: u64) -> Value {
                 json!({"kind": kind, "at_us": at_us, "call": e.call, "status": e.status, "gap": e.gap, "child": child})
             };
             match &event.kind {
-                EventKind::SendRequest { name, peer, http, fault } => {
+                EventKind::SendRequest { name, peer, http, fault, inherited } => {
                     sent += 1;
-                    json!({"kind": "SEND_REQUEST", "at_us": at_us, "call": sent, "id": id(call_id::derive(call, sent)), "name": name,
-                        "peer": peer, "protocol": if *http { "http" } else { "grpc" }, "fault": fault})
+                    let mut event = json!({"kind": "SEND_REQUEST", "at_us": at_us, "call": sent, "id": id(call_id::derive(call, sent)), "name": name,
+                        "peer": peer, "protocol": protocol(*http), "fault": fault});
+                    if *inherited {
+                        event["inherited"] = json!(true);
+                    }
+                    event
                 }
                 EventKind::RecvResponse(e) => ended("RECV_RESPONSE", e),
                 EventKind::CallFailed(e) => ended("CALL_FAILED", e),
                 EventKind::SendResponse { status } => json!({"kind": "SEND_RESPONSE", "at_us": at_us, "status": status}),
+                EventKind::UnscopedCalls(c) => json!({"kind": "UNSCOPED_CALLS", "at_us": at_us, "name": c.name, "peer": c.peer,
+                    "protocol": protocol(c.http), "count": c.count, "site": c.site}),
             }
         })
         .collect();

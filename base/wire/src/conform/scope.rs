@@ -6,7 +6,7 @@ use crate::bytes::hex;
 use crate::carrier::TRAILER_BYTES_MAX;
 use crate::envelope::{Accept, Envelope};
 use crate::piece::{Joiner, Pieces};
-use crate::scope::{CallEnd, Scope};
+use crate::scope::{CallEnd, Scope, UnscopedCall};
 use crate::select;
 use crate::trust::Trust;
 use model::trace::Protocol;
@@ -35,10 +35,14 @@ pub(super) fn scope(input: &Value) -> Result<Value, String> {
             end(ended, |end| scope.record_reply(end, at_us))?
         } else if let Some(ended) = step.get("failed") {
             end(ended, |end| scope.record_failure(end, at_us))?
+        } else if let Some(unscoped) = step.get("unscoped") {
+            let calls: Result<Vec<_>, _> = list(unscoped, "calls")?.iter().map(|c| unscoped_call(c, &peers)).collect();
+            scope.record_unscoped(&calls?, number(unscoped, "more")?, at_us);
+            json!({})
         } else if let (Some(message), Some(stream)) = (step.get("message"), stream.as_mut()) {
             stream.message(&scope, number(message, "bytes")? as usize)
         } else {
-            return Err("a step is send, reply, failed, respond or, in a stream, message".into());
+            return Err("a step is send, reply, failed, unscoped, respond or, in a stream, message".into());
         });
     }
     let history = match stream {
@@ -55,21 +59,34 @@ fn send(
     send: &Value,
     at_us: u64,
 ) -> Result<Value, String> {
-    let authority = text(send, "authority")?;
-    let peer = peers.get(&authority).cloned().unwrap_or(authority);
-    let http = text(send, "protocol")? == "http";
-    let name = text(send, "name")?;
-    let (protocol, name) = if http {
-        let (method, target) = name.split_once(' ').ok_or("an HTTP name is METHOD /path")?;
-        (Protocol::Http, select::raw_http_name(method, target))
-    } else {
-        (Protocol::Grpc, name)
+    let (protocol, peer, name) = request(send, peers)?;
+    let http = protocol == Protocol::Http;
+    let call = match send["inherited"].as_bool() {
+        Some(true) => scope.begin_inherited_call(protocol, &peer, &name, at_us),
+        _ => scope.begin_call(protocol, &peer, &name, at_us),
     };
-    let call = scope.begin_call(protocol, &peer, &name, at_us);
     let accept = Accept { field: !http, tail: http };
     let sent = scope.envelope(call.id, accept, if http { 0 } else { 4 << 20 }).map_err(|e| e.to_string())?;
     let kind = call.fault.and_then(|i| envelope.signed.plan.as_ref().map(|plan| plan[i].kind.as_str()));
     Ok(json!({"call": call.number, "id": id(call.id), "fault": call.fault, "kind": kind, "envelope": hex(&sent)}))
+}
+
+/// Protocol, peer and raw name.
+fn request(call: &Value, peers: &BTreeMap<String, String>) -> Result<(Protocol, String, String), String> {
+    let authority = text(call, "authority")?;
+    let peer = peers.get(&authority).cloned().unwrap_or(authority);
+    let name = text(call, "name")?;
+    if text(call, "protocol")? != "http" {
+        return Ok((Protocol::Grpc, peer, name));
+    }
+    let (method, target) = name.split_once(' ').ok_or("an HTTP name is METHOD /path")?;
+    Ok((Protocol::Http, peer, select::raw_http_name(method, target)))
+}
+
+fn unscoped_call(call: &Value, peers: &BTreeMap<String, String>) -> Result<UnscopedCall, String> {
+    let (protocol, peer, raw) = request(call, peers)?;
+    let name = if protocol == Protocol::Http { select::normalize_http_name(&raw) } else { raw };
+    Ok(UnscopedCall { protocol, peer, name, site: text(call, "site")? })
 }
 
 fn end(ended: &Value, record: impl FnOnce(CallEnd)) -> Result<Value, String> {

@@ -171,15 +171,19 @@ func segmentObject(s *wire.Segment, call uint64) object {
 		e := &s.Events[i]
 		switch e.Kind {
 		case wire.SendRequest:
-			protocol, fault := "grpc", any(nil)
-			if e.HTTP {
-				protocol = "http"
-			}
+			fault := any(nil)
 			if e.Fault >= 0 {
 				fault = e.Fault
 			}
-			events = append(events, object{"kind": "SEND_REQUEST", "at_us": e.AtUS, "call": e.Call, "id": callIDText(wire.DeriveCallID(call, e.Call)),
-				"name": e.Name, "peer": e.Peer, "protocol": protocol, "fault": fault})
+			sent := object{"kind": "SEND_REQUEST", "at_us": e.AtUS, "call": e.Call, "id": callIDText(wire.DeriveCallID(call, e.Call)),
+				"name": e.Name, "peer": e.Peer, "protocol": protocol(e.HTTP), "fault": fault}
+			if e.Inherited {
+				sent["inherited"] = true
+			}
+			events = append(events, sent)
+		case wire.UnscopedCalls:
+			events = append(events, object{"kind": "UNSCOPED_CALLS", "at_us": e.AtUS, "name": e.Name, "peer": e.Peer, "protocol": protocol(e.HTTP),
+				"count": e.Count, "site": e.Site})
 		case wire.SendResponse:
 			events = append(events, object{"kind": "SEND_RESPONSE", "at_us": e.AtUS, "status": e.Status})
 		default:
@@ -194,6 +198,13 @@ func segmentObject(s *wire.Segment, call uint64) object {
 		}
 	}
 	return object{"service": s.Service, "name": s.Name, "start_us": s.StartUS, "truncated": s.Truncated, "faults_off": s.FaultsOff, "events": events}
+}
+
+func protocol(http bool) string {
+	if http {
+		return "http"
+	}
+	return "grpc"
 }
 
 func truncate(in struct {
@@ -315,7 +326,10 @@ func join(in struct {
 	return object{"history": hexOrNull(history), "complete": history != nil && j.IsComplete()}, nil
 }
 
-func counted(in struct{ Parts [][2]any }) (object, error) {
+func counted(in struct {
+	Parts   [][2]any
+	Version byte
+}) (object, error) {
 	var b []byte
 	for _, part := range in.Parts {
 		text, _ := part[0].(string)
@@ -326,7 +340,7 @@ func counted(in struct{ Parts [][2]any }) (object, error) {
 		}
 		b = append(b, bytes.Repeat(raw, int(times))...)
 	}
-	segment, tooLarge := wire.DecodeCounted(b)
+	segment, tooLarge := wire.DecodeCounted(max(in.Version, wire.Version), b)
 	switch {
 	case tooLarge:
 		return object{"result": "too_large"}, nil

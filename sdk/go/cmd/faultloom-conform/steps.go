@@ -19,8 +19,15 @@ type end struct {
 }
 
 type step struct {
-	AtUS          uint64 `json:"at_us"`
-	Send          *struct{ Protocol, Authority, Name string }
+	AtUS uint64 `json:"at_us"`
+	Send *struct {
+		Protocol, Authority, Name string
+		Inherited                 bool
+	}
+	Unscoped *struct {
+		Calls []struct{ Protocol, Authority, Name, Site string }
+		More  uint64
+	}
 	Reply, Failed *end
 	Message       *struct{ Bytes int }
 	Respond       *struct {
@@ -69,6 +76,19 @@ func scopeSteps(in struct {
 			s.RecordReply(st.AtUS, st.Reply.Call, scope.CallEnd{Status: st.Reply.Status, History: st.Reply.History, Gap: st.Reply.Gap})
 		case st.Failed != nil:
 			s.RecordFailure(st.AtUS, st.Failed.Call, scope.CallEnd{Status: st.Failed.Status, History: st.Failed.History, Gap: st.Failed.Gap})
+		case st.Unscoped != nil:
+			var calls []scope.UnscopedCall
+			for _, c := range st.Unscoped.Calls {
+				call, err := callOf(s, c.Protocol, c.Authority, c.Name)
+				if err != nil {
+					return nil, err
+				}
+				if call.HTTP {
+					call.Name = wire.NormalizeHTTPName(call.Name)
+				}
+				calls = append(calls, scope.UnscopedCall{HTTP: call.HTTP, Peer: call.Peer, Name: call.Name, Site: c.Site})
+			}
+			s.RecordUnscoped(st.AtUS, calls, st.Unscoped.More)
 		case st.Message != nil:
 			var p []byte
 			if env.Accept&wire.AcceptField != 0 {
@@ -81,7 +101,7 @@ func scopeSteps(in struct {
 		case st.Respond != nil:
 			history = s.Finish(st.AtUS, st.Respond.Status, st.Respond.Name)
 		default:
-			return nil, errors.New("a step is send, reply, failed, message or respond")
+			return nil, errors.New("a step is send, reply, failed, unscoped, message or respond")
 		}
 		results = append(results, result)
 	}
@@ -89,15 +109,15 @@ func scopeSteps(in struct {
 }
 
 func beginCall(s *scope.Scope, st step) (object, error) {
-	out := scope.Call{Peer: s.Process().PeerName(st.Send.Authority), Name: st.Send.Name, Accept: wire.AcceptField, ReceiveLimit: 4 << 20}
-	if st.Send.Protocol == "http" {
-		method, target, ok := strings.Cut(st.Send.Name, " ")
-		if !ok {
-			return nil, fmt.Errorf("%q is not METHOD /path", st.Send.Name)
-		}
-		out = scope.Call{HTTP: true, Peer: out.Peer, Name: wire.RawHTTPName(method, target), Accept: wire.AcceptTail}
+	out, err := callOf(s, st.Send.Protocol, st.Send.Authority, st.Send.Name)
+	if err != nil {
+		return nil, err
 	}
-	call, ok := s.BeginCall(st.AtUS, out)
+	begin := s.BeginCall
+	if st.Send.Inherited {
+		begin = s.BeginInheritedCall
+	}
+	call, ok := begin(st.AtUS, out)
 	if !ok {
 		return nil, errors.New("send after respond")
 	}
@@ -109,4 +129,17 @@ func beginCall(s *scope.Scope, st step) (object, error) {
 		result["fault"], result["kind"] = call.FaultIndex, call.Fault.Kind.String()
 	}
 	return result, nil
+}
+
+// callOf returns a call by what the vectors have of it.
+func callOf(s *scope.Scope, protocol, authority, name string) (scope.Call, error) {
+	peer := s.Process().PeerName(authority)
+	if protocol != "http" {
+		return scope.Call{Peer: peer, Name: name, Accept: wire.AcceptField, ReceiveLimit: 4 << 20}, nil
+	}
+	method, target, ok := strings.Cut(name, " ")
+	if !ok {
+		return scope.Call{}, fmt.Errorf("%q is not METHOD /path", name)
+	}
+	return scope.Call{HTTP: true, Peer: peer, Name: wire.RawHTTPName(method, target), Accept: wire.AcceptTail}, nil
 }

@@ -35,6 +35,10 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 		}
 		files[file] = text
 	}
+	goroutines := "hooks/contextonly"
+	if applyRuntime(env, files) {
+		goroutines = "hooks/installgoroutine"
+	}
 	grpcChecked := false
 	for i := range packages {
 		p := &packages[i]
@@ -79,7 +83,7 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 		if _, err := os.Lstat(virtual); err == nil {
 			return nil, refuse(exitUsage, "%s exists, but the overlay needs this name", virtual)
 		}
-		parts := []string{"hooks/install"}
+		parts := []string{goroutines, "hooks/install"}
 		if grpc {
 			parts = append(parts, "hooks/installgrpc")
 		}

@@ -1,32 +1,34 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// patch is one insertion into the standard library. The anchor must occur exactly once; otherwise the toolchain is
-// refused.
+// patch is one change of a file of the standard library.
 type patch struct {
-	file        string // below GOROOT/src
-	anchor      string
-	replacement string
-	suffix      string // appended to the file
+	file       string // below GOROOT/src
+	insertions []insertion
+	suffix     string // appended to the file
 }
+
+// insertion replaces an anchor, which must occur exactly once. With after, which must occur exactly once, it replaces
+// the first anchor behind it.
+type insertion struct{ after, anchor, replacement string }
 
 // Package hooks/install has the bodies of the appended functions. The linker keeps them in programs that use the
 // patched function, and removes them from others.
 var patches = []patch{
 	{
-		file:   "net/http/server.go",
-		anchor: "\n\thandler.ServeHTTP(rw, req)\n",
-		replacement: `
+		file: "net/http/server.go",
+		insertions: []insertion{{anchor: "\n\thandler.ServeHTTP(rw, req)\n", replacement: `
 	if faultloomOn && faultloomServer(handler, rw, req) {
 		return
 	}
 	handler.ServeHTTP(rw, req)
-`,
+`}},
 		suffix: `
 // faultloomOn enables the hooks.
 //
@@ -41,14 +43,13 @@ func faultloomServer(Handler, ResponseWriter, *Request) bool
 `,
 	},
 	{
-		file:   "net/http/roundtrip.go",
-		anchor: "\n\treturn t.roundTrip(req)\n",
-		replacement: `
+		file: "net/http/roundtrip.go",
+		insertions: []insertion{{anchor: "\n\treturn t.roundTrip(req)\n", replacement: `
 	if faultloomOn {
 		return faultloomClient(req, t.roundTrip)
 	}
 	return t.roundTrip(req)
-`,
+`}},
 		suffix: `
 // faultloomClient sends a request with the given function.
 //
@@ -58,7 +59,86 @@ func faultloomClient(*Request, func(*Request) (*Response, error)) (*Response, er
 	},
 }
 
-// apply returns the patched file.
+// runtimePatches add a pointer to each goroutine, which the goroutines that it starts inherit. Timers start goroutines
+// from none, so a function that runs after a time brings the pointer along. The text does not depend on the SDK's
+// version: a change compiles the whole standard library again.
+var runtimePatches = []patch{
+	{
+		file: "runtime/runtime2.go",
+		insertions: []insertion{{after: "\ntype g struct {\n", anchor: "\n}\n", replacement: `
+
+	// faultloom is a pointer of the SDK.
+	faultloom unsafe.Pointer
+}
+`}},
+	},
+	{
+		file: "runtime/proc.go",
+		insertions: []insertion{
+			{anchor: "\n\tnewg.startpc = fn.fn\n", replacement: "\n\tnewg.startpc = fn.fn\n\tnewg.faultloom = callergp.faultloom\n"},
+			{anchor: "\n\tgp.labels = nil\n", replacement: "\n\tgp.labels = nil\n\tgp.faultloom = nil\n"},
+		},
+	},
+	{
+		file: "runtime/proflabel.go",
+		suffix: `
+// faultloomGet returns the SDK's pointer in the running goroutine.
+//
+//go:linkname faultloomGet
+func faultloomGet() unsafe.Pointer { return getg().faultloom }
+
+// faultloomSwap sets the SDK's pointer in the running goroutine and returns the one before.
+//
+//go:linkname faultloomSwap
+func faultloomSwap(pointer unsafe.Pointer) unsafe.Pointer {
+	gp := getg()
+	old := gp.faultloom
+	gp.faultloom = pointer
+	return old
+}
+`,
+	},
+	{
+		file:       "time/sleep.go",
+		insertions: []insertion{{anchor: "0, goFunc, f, nil)", replacement: "0, goFunc, faultloomBind(f), nil)"}},
+		suffix: `
+//go:linkname faultloomGet runtime.faultloomGet
+func faultloomGet() unsafe.Pointer
+
+//go:linkname faultloomSwap runtime.faultloomSwap
+func faultloomSwap(unsafe.Pointer) unsafe.Pointer
+
+// faultloomBind returns a function that runs f with the SDK's pointer of the goroutine that runs now.
+func faultloomBind(f func()) func() {
+	pointer := faultloomGet()
+	if pointer == nil || f == nil {
+		return f
+	}
+	return func() {
+		faultloomSwap(pointer) // in a goroutine of its own
+		f()
+	}
+}
+`,
+	},
+}
+
+// applyRuntime adds the patched files of the runtime. Either all patches apply or none: then it returns false, and
+// calls belong to requests by their contexts only.
+func applyRuntime(env environment, files map[string][]byte) bool {
+	patched := map[string][]byte{}
+	for _, p := range runtimePatches {
+		file, text, err := p.apply(env)
+		if err != nil {
+			return false
+		}
+		patched[file] = text
+	}
+	maps.Copy(files, patched)
+	return true
+}
+
+// apply returns the patched file. It refuses a toolchain in which an anchor does not occur exactly once.
 func (p patch) apply(env environment) (path string, text []byte, err error) {
 	path = filepath.Join(env.GOROOT, "src", filepath.FromSlash(p.file))
 	source, err := os.ReadFile(path)
@@ -66,10 +146,28 @@ func (p patch) apply(env environment) (path string, text []byte, err error) {
 		return "", nil, err
 	}
 	s := string(source)
-	if n := strings.Count(s, p.anchor); n != 1 || !strings.Contains(s, `"unsafe"`) {
-		return "", nil, refuse(exitEnvironment, `%s of %s is not as expected: %q occurs %d times instead of once.
-faultloom-go does not support this toolchain. Build with go, import "faultloom.dev/go/auto" (gRPC, and HTTP requests)
-in package main, and wrap HTTP handlers with faultloom.Handler.`, p.file, env.GOVERSION, strings.TrimSpace(p.anchor), n)
+	if !strings.Contains(s, `"unsafe"`) {
+		return "", nil, p.refuse(env, `"unsafe"`, 0)
 	}
-	return path, []byte(strings.Replace(s, p.anchor, p.replacement, 1) + p.suffix), nil
+	for _, in := range p.insertions {
+		anchor, from := in.anchor, 0
+		if in.after != "" {
+			anchor = in.after
+			from = max(strings.Index(s, anchor), 0) + len(anchor) - 1 // the line's end may begin the anchor
+		}
+		if n := strings.Count(s, anchor); n != 1 {
+			return "", nil, p.refuse(env, anchor, n)
+		}
+		if !strings.Contains(s[from:], in.anchor) {
+			return "", nil, p.refuse(env, in.anchor, 0)
+		}
+		s = s[:from] + strings.Replace(s[from:], in.anchor, in.replacement, 1)
+	}
+	return path, []byte(s + p.suffix), nil
+}
+
+func (p patch) refuse(env environment, anchor string, n int) error {
+	return refuse(exitEnvironment, `%s of %s is not as expected: %q occurs %d times instead of once.
+faultloom-go does not support this toolchain. Build with go, import "faultloom.dev/go/auto" (gRPC, and HTTP requests)
+in package main, and wrap HTTP handlers with faultloom.Handler.`, p.file, env.GOVERSION, strings.TrimSpace(anchor), n)
 }

@@ -66,10 +66,42 @@ func TestUnknownToolchainIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "net/http/server.go of go9.9") || !strings.Contains(err.Error(), "faultloom.dev/go/auto") {
 		t.Error(err)
 	}
-	anchor := patches[0].anchor
+	anchor := patches[0].insertions[0].anchor
 	write(t, root, map[string]string{"src/net/http/server.go": "package http\n\nimport _ \"unsafe\"\n" + anchor + anchor})
 	if _, _, err = patches[0].apply(environment{GOROOT: root}); err == nil || !strings.Contains(err.Error(), "2 times") {
 		t.Error(err)
+	}
+}
+
+// Without the runtime's patches, calls belong to requests by their contexts only.
+func TestUnknownRuntimeIsLeftAsItIs(t *testing.T) {
+	known, err := goEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	if !applyRuntime(known, files) || len(files) != len(runtimePatches) {
+		t.Errorf("%s: %d files are patched", known.GOVERSION, len(files))
+	}
+	for _, p := range runtimePatches {
+		for _, in := range p.insertions {
+			for _, anchor := range []string{in.anchor, in.after} {
+				if anchor == "" {
+					continue
+				}
+				root, unknown := t.TempDir(), map[string][]byte{}
+				for _, p := range runtimePatches {
+					text, err := os.ReadFile(filepath.Join(known.GOROOT, "src", p.file))
+					if err != nil {
+						t.Fatal(err)
+					}
+					write(t, root, map[string]string{"src/" + p.file: strings.ReplaceAll(string(text), anchor, "\n// it was here\n")})
+				}
+				if applyRuntime(environment{GOROOT: root}, unknown) || len(unknown) != 0 {
+					t.Errorf("%s is patched without %q", p.file, anchor)
+				}
+			}
+		}
 	}
 }
 

@@ -164,7 +164,7 @@ func emptyHistory(t testing.TB, envelope string, takesField bool) []byte {
 	if takesField {
 		flags = wire.SegmentTakesField
 	}
-	return append(wire.AppendPrefix(wire.AppendHead(nil, e.Call), flags, "server", "", 1), wire.SendResponse, 0, 0)
+	return append(wire.AppendPrefix(wire.AppendHead(nil, wire.Version, e.Call), flags, "server", "", 1), wire.SendResponse, 0, 0)
 }
 
 func fieldsForgotten(t *testing.T) {

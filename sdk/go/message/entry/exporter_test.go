@@ -17,7 +17,7 @@ import (
 )
 
 func finished(call uint64) Finished {
-	h := wire.AppendPrefix(wire.AppendHead(nil, call), 0, "front", "GET /", 1_700_000_000_000_000)
+	h := wire.AppendPrefix(wire.AppendHead(nil, wire.Version, call), 0, "front", "GET /", 1_700_000_000_000_000)
 	return Finished{Trace: [16]byte{1}, History: append(h, wire.SendResponse, 5, 0)}
 }
 

@@ -44,6 +44,15 @@ type sentCall struct {
 // BeginCall numbers a call, decides which fault fires at it, and records SEND_REQUEST. ok is false if the scope has
 // finished: then the request is sent as if there were no scope.
 func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
+	return s.beginCall(at, call, false)
+}
+
+// BeginInheritedCall is BeginCall for a call whose context had no scope, and which therefore got that of its goroutine.
+func (s *Scope) BeginInheritedCall(at uint64, call Call) (c OutgoingCall, ok bool) {
+	return s.beginCall(at, call, true)
+}
+
+func (s *Scope) beginCall(at uint64, call Call, inherited bool) (c OutgoingCall, ok bool) {
 	recordedName := call.Name
 	if call.HTTP {
 		recordedName = wire.NormalizeHTTPName(recordedName)
@@ -62,6 +71,9 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	if call.HTTP {
 		tag |= wire.TagHTTP
 	}
+	if inherited {
+		tag |= wire.TagInherited
+	}
 	if s.evidence != nil {
 		c.FaultIndex = s.evidence.decideFault(s.process.Service, call.Peer, call.Name, s.faultsEnabled())
 		if c.FaultIndex >= 0 {
@@ -72,6 +84,9 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	s.recording.calls = append(s.recording.calls, sentCall{peer: call.Peer, name: call.Name})
 	if s.recordedCalls == c.Number-1 && s.appendEvent(tag, at, len(recordedName)+len(call.Peer)+32) {
 		s.recordedCalls++
+		if inherited {
+			s.version = wire.Version2
+		}
 		s.appendRef(recordedName)
 		s.appendRef(call.Peer)
 		if c.FaultIndex >= 0 {
@@ -164,10 +179,11 @@ func (s *Scope) endCallLocked(kind byte, at uint64, number uint64, end CallEnd) 
 	}
 	call.pieces = nil
 	var child []byte
+	version := byte(wire.Version)
 	if end.History != nil {
-		historyID, segment, err := wire.SplitHistory(end.History)
-		if err == nil && historyID == id {
-			child = segment
+		head, segment, err := wire.SplitHistory(end.History)
+		if err == nil && head.Call == id {
+			child, version = segment, head.Version
 		}
 	}
 	if s.evidence != nil {
@@ -177,7 +193,7 @@ func (s *Scope) endCallLocked(kind byte, at uint64, number uint64, end CallEnd) 
 		if child != nil && s.evidence.hasConditions {
 			// A child that cannot be read is embedded all the same: the tool reports what is wrong with it. One with too
 			// many events is not, since the plan's conditions do not cover it.
-			segment, tooLarge := wire.DecodeCounted(child)
+			segment, tooLarge := wire.DecodeCounted(version, child)
 			switch {
 			case tooLarge:
 				child = nil
@@ -210,6 +226,7 @@ func (s *Scope) endCallLocked(kind byte, at uint64, number uint64, end CallEnd) 
 	}
 	s.recording.events = wire.AppendVarint(wire.AppendVarint(s.recording.events, number), end.Status)
 	if child != nil {
+		s.version = max(s.version, version)
 		s.recording.events = append(wire.AppendVarint(s.recording.events, uint64(len(child))), child...)
 	}
 }

@@ -83,7 +83,8 @@ func (h *PendingHistory) appendTo(b []byte) []byte {
 	return b
 }
 
-// finishEvents records the end of open streams and started replies, then SEND_RESPONSE. It returns the length of the
+// finishEvents records the end of open streams and started replies, the calls that belonged to no request, then
+// SEND_RESPONSE. It returns the length of the
 // history.
 func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 	for i := range s.recording.calls {
@@ -94,6 +95,10 @@ func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 		case c.replyStarted:
 			s.endCallLocked(wire.RecvResponse, at, uint64(i)+1, CallEnd{Status: uint64(c.replyStatus), Gap: true})
 		}
+	}
+	if unscopedSent.Load() != s.unscopedBefore {
+		calls, more := unscopedSince(s.unscopedBefore)
+		s.recordUnscopedLocked(at, calls, more)
 	}
 	var dt uint64
 	if at > s.lastUS {
@@ -107,7 +112,7 @@ func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 
 // appendHistory appends the whole history. Call it after finishEvents, when nothing changes any more.
 func (s *Scope) appendHistory(out []byte, rec *recording, name string) []byte {
-	out = wire.AppendHead(out, s.env.Call)
+	out = wire.AppendHead(out, s.version, s.env.Call)
 	out = wire.AppendPrefix(out, s.flags, s.process.Service, name, s.startUS)
 	return append(out, rec.events...)
 }

@@ -28,8 +28,12 @@ type Scope struct {
 	exported  bool // the history is exported instead of returned with the reply
 	hasParent bool // the request came with a traceparent
 
+	unscopedBefore uint64           // unscopedSent at the start
+	holder         *goroutineHolder // set by Enter
+
 	mu            sync.Mutex
 	evidence      *evidence // nil without a plan
+	version       byte      // of the history: wire.Version2 once it has what version 1 does not have
 	flags         byte
 	lastUS        uint64
 	eventCount    int
@@ -62,8 +66,10 @@ func (r *recording) release() {
 func (s *Scope) open(p *Process) {
 	s.process = p
 	s.startUS = uint64(s.start.UnixMicro())
+	s.version = wire.Version
 	s.recording = recordings.Get().(*recording)
 	openScopes.Add(1)
+	s.unscopedBefore = unscopedSent.Load()
 	if s.env.Plan != nil {
 		s.evidence = newEvidence(s.env.Plan, s.env.Evidence)
 		s.faultsEnabled()
@@ -75,7 +81,19 @@ func (s *Scope) detachRecording() *recording {
 	rec := s.recording
 	s.recording = nil
 	openScopes.Add(-1)
+	if s.holder != nil {
+		s.holder.scope.Store(nil)
+	}
 	return rec
+}
+
+// abandon closes the scope without a history, if it is still open.
+func (s *Scope) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recording != nil {
+		s.detachRecording().release()
+	}
 }
 
 // faultsEnabled reads the switch, and sets the segment's flag if faults are switched off.

@@ -26,7 +26,7 @@ func begin(t testing.TB, plan ...wire.Fault) *Scope {
 }
 
 func child(scope uint64, number uint64, bytes int) []byte {
-	b := wire.AppendPrefix(wire.AppendHead(nil, wire.DeriveCallID(scope, number)), 0, "back", strings.Repeat("n", 100), 1)
+	b := wire.AppendPrefix(wire.AppendHead(nil, wire.Version, wire.DeriveCallID(scope, number)), 0, "back", strings.Repeat("n", 100), 1)
 	for len(b) < bytes {
 		b = wire.AppendString(append(b, wire.SendRequest, 0, 0), strings.Repeat("x", 200))
 		b = wire.AppendString(append(b, 0), strings.Repeat("y", 200))

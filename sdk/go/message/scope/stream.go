@@ -29,7 +29,7 @@ func (p *PieceWriter) NextPiece(limit int) []byte {
 	if whole > limit {
 		return nil
 	}
-	field := wire.AppendPieceHead(wire.AppendFieldStart(make([]byte, 0, whole), size), 0, p.sentBytes)
+	field := wire.AppendPieceHead(wire.AppendFieldStart(make([]byte, 0, whole), size), 0, s.version, p.sentBytes)
 	field = wire.AppendFieldEnd(append(append(field, head...), events...), whole)
 	p.sentBytes += len(head) + len(events)
 	p.sentEventBytes += len(events)
@@ -52,7 +52,7 @@ func (p *PieceWriter) headBytes(name string) []byte {
 		return nil
 	}
 	s := p.Scope
-	return wire.AppendPrefix(wire.AppendHead(nil, s.env.Call), s.flags, s.process.Service, name, s.startUS)
+	return wire.AppendPrefix(wire.AppendHead(nil, s.version, s.env.Call), s.flags, s.process.Service, name, s.startUS)
 }
 
 // LastPiece ends the scope as Scope.Finish does and returns the last piece, for a trailer of at most limit bytes, or
@@ -68,5 +68,5 @@ func (p *PieceWriter) LastPiece(at uint64, status uint64, name string, limit int
 	truncatedLater := s.flags&wire.SegmentTruncated != 0 && p.headSent && !p.truncatedSent
 	rec := s.detachRecording()
 	defer rec.release()
-	return wire.EncodeLastPiece(p.sentBytes, p.headBytes(name), rec.events[p.sentEventBytes:], truncatedLater, limit)
+	return wire.EncodeLastPiece(s.version, p.sentBytes, p.headBytes(name), rec.events[p.sentEventBytes:], truncatedLater, limit)
 }

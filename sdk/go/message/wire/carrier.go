@@ -88,8 +88,8 @@ func CutTail(b []byte) (body, history []byte) {
 	return b[:at], history
 }
 
-// canBeginTail reports whether these bytes can be the history in a tail: small enough, version 1, a call id, and a
-// segment that can be read up to its events. Readers search for the start of a tail by its first bytes, so flags that
+// canBeginTail reports whether these bytes can be the history in a tail: small enough, version 1 or 2, a call id, and
+// a segment that can be read up to its events. Readers search for the start of a tail by its first bytes, so flags that
 // HTTP does not use and control characters in the service are excluded.
 func canBeginTail(b []byte) bool {
 	_, segment, err := SplitHistory(b)

@@ -1,5 +1,9 @@
 package wire
 
+// Version2 is the version of a history with events that version 1 does not have: inherited calls, and calls that
+// belonged to no request.
+const Version2 = 2
+
 // Limits when reading a history.
 const (
 	MaxHistoryBytes  = 4 << 20
@@ -12,16 +16,18 @@ const (
 
 // Tags of events: kind in bits 0-2, flags above.
 const (
-	SendRequest  = 1
-	RecvResponse = 2
-	CallFailed   = 3
-	SendResponse = 4
-	tagKind      = 7
+	SendRequest   = 1
+	RecvResponse  = 2
+	CallFailed    = 3
+	SendResponse  = 4
+	UnscopedCalls = 5 // version 2
+	tagKind       = 7
 
-	TagFault = 8  // SendRequest: a fault fired
-	TagHTTP  = 16 // SendRequest: HTTP, else gRPC
-	TagChild = 8  // RecvResponse, CallFailed: a child segment follows
-	TagGap   = 16 // RecvResponse, CallFailed: no history arrived, although the callee may have run
+	TagFault     = 8  // SendRequest: a fault fired
+	TagHTTP      = 16 // SendRequest, UnscopedCalls: HTTP, else gRPC
+	TagChild     = 8  // RecvResponse, CallFailed: a child segment follows
+	TagGap       = 16 // RecvResponse, CallFailed: no history arrived, although the callee may have run
+	TagInherited = 32 // SendRequest, version 2: the call has the scope of its goroutine, because its context had none
 )
 
 // Flags of a segment.
@@ -33,8 +39,10 @@ const (
 
 // TakesField reports whether a history announces that its service takes envelopes in a field of the method's requests.
 func TakesField(history []byte) bool {
-	return len(history) > HistoryHeadBytes && history[0] == Version && history[HistoryHeadBytes]&SegmentTakesField != 0
+	return len(history) > HistoryHeadBytes && isSupported(history[0]) && history[HistoryHeadBytes]&SegmentTakesField != 0
 }
+
+func isSupported(version byte) bool { return version == Version || version == Version2 }
 
 // History is the record of one call that a reply carries.
 type History struct {
@@ -54,13 +62,16 @@ type Segment struct {
 
 // Event is the sending or receiving of one message. Events are in the order in which they happened at their service.
 type Event struct {
-	Kind  int    // SendRequest, RecvResponse, CallFailed or SendResponse
-	AtUS  uint64 // µs since the segment's start, monotonic
-	Call  uint64 // number of the call within the segment, from 1; 0 for SendResponse
-	Name  string // SendRequest: the call
-	Peer  string // SendRequest: the caller's name for the callee
-	HTTP  bool   // SendRequest: HTTP, else gRPC
-	Fault int    // SendRequest: index of the fault that fired, -1 for none
+	Kind      int    // SendRequest, RecvResponse, CallFailed, SendResponse or UnscopedCalls
+	AtUS      uint64 // µs since the segment's start, monotonic
+	Call      uint64 // number of the call within the segment, from 1; 0 for SendResponse and UnscopedCalls
+	Name      string // SendRequest, UnscopedCalls: the call
+	Peer      string // SendRequest, UnscopedCalls: the caller's name for the callee
+	HTTP      bool   // SendRequest, UnscopedCalls: HTTP, else gRPC
+	Fault     int    // SendRequest: index of the fault that fired, -1 for none
+	Inherited bool   // SendRequest: the call has the scope of its goroutine, because its context had none
+	Count     uint64 // UnscopedCalls: number of equal calls
+	Site      string // UnscopedCalls: where the program made them, or empty
 
 	Status uint64 // gRPC code or HTTP status; CallFailed: always a gRPC code
 	Gap    bool
@@ -68,8 +79,8 @@ type Event struct {
 }
 
 // AppendHead appends the head of a history: the bytes before its segment.
-func AppendHead(b []byte, call uint64) []byte {
-	return append(b, Version, byte(call>>56), byte(call>>48), byte(call>>40), byte(call>>32), byte(call>>24), byte(call>>16), byte(call>>8), byte(call))
+func AppendHead(b []byte, version byte, call uint64) []byte {
+	return append(b, version, byte(call>>56), byte(call>>48), byte(call>>40), byte(call>>32), byte(call>>24), byte(call>>16), byte(call>>8), byte(call))
 }
 
 // AppendPrefix appends a segment up to its events.
@@ -77,52 +88,61 @@ func AppendPrefix(b []byte, flags byte, service, name string, startUS uint64) []
 	return AppendVarint(AppendString(AppendString(append(b, flags), service), name), startUS)
 }
 
-// SplitHistory checks size, version and head, and returns the call id and the segment's bytes, which it does not check.
-func SplitHistory(b []byte) (call uint64, segment []byte, err error) {
+// HistoryHead is what a history has before its segment.
+type HistoryHead struct {
+	Version byte
+	Call    uint64 // id of the call that the history answers
+}
+
+// SplitHistory checks size, version and head, and returns the head and the segment's bytes, which it does not check.
+func SplitHistory(b []byte) (head HistoryHead, segment []byte, err error) {
 	switch {
 	case len(b) == 0 || len(b) > MaxHistoryBytes:
-		return 0, nil, Malformed
-	case b[0] != Version:
-		return 0, nil, UnsupportedVersion
+		return head, nil, Malformed
+	case !isSupported(b[0]):
+		return head, nil, UnsupportedVersion
 	case len(b) < HistoryHeadBytes:
-		return 0, nil, Malformed
+		return head, nil, Malformed
 	}
+	head.Version = b[0]
 	for _, c := range b[1:HistoryHeadBytes] {
-		call = call<<8 | uint64(c)
+		head.Call = head.Call<<8 | uint64(c)
 	}
-	return call, b[HistoryHeadBytes:], nil
+	return head, b[HistoryHeadBytes:], nil
 }
 
 // DecodeHistory decodes a whole history. Errors: Malformed, UnsupportedVersion.
 func DecodeHistory(b []byte) (*History, error) {
-	call, rest, err := SplitHistory(b)
+	head, rest, err := SplitHistory(b)
 	if err != nil {
 		return nil, err
 	}
-	segment, err := DecodeSegment(rest)
+	segment, err := DecodeSegment(head.Version, rest)
 	if err != nil {
 		return nil, err
 	}
-	return &History{Call: call, Segment: segment}, nil
+	return &History{Call: head.Call, Segment: segment}, nil
 }
 
-// DecodeSegment decodes a segment without the head of a history. Error: Malformed. A segment nested in it that cannot
-// be read, or with which there would be more than MaxHistoryEvents events, is left out, and its call has a gap.
-func DecodeSegment(b []byte) (*Segment, error) {
-	return decodeSegment(string(b), 0, &eventBudget{left: MaxHistoryEvents})
+// DecodeSegment decodes a segment without the head of a history, which has the given version. Error: Malformed. A
+// segment nested in it that cannot be read, or with which there would be more than MaxHistoryEvents events, is left
+// out, and its call has a gap.
+func DecodeSegment(version byte, b []byte) (*Segment, error) {
+	return decodeSegment(string(b), 0, &eventBudget{version: version, left: MaxHistoryEvents})
 }
 
 // DecodeCounted is DecodeSegment for a scope that counts the events of a reply's history. It ends after
 // MaxCountedEvents events, and reports that the segment has more. s is nil if the segment cannot be read or has too
 // many events.
-func DecodeCounted(b []byte) (s *Segment, tooLarge bool) {
-	budget := eventBudget{left: MaxCountedEvents, endsReading: true}
+func DecodeCounted(version byte, b []byte) (s *Segment, tooLarge bool) {
+	budget := eventBudget{version: version, left: MaxCountedEvents, endsReading: true}
 	s, _ = decodeSegment(string(b), 0, &budget)
 	return s, budget.exceeded
 }
 
 // eventBudget limits the events of a segment and of all that are nested in it.
 type eventBudget struct {
+	version     byte // of the history, which decides which events and flags there are
 	left        int
 	endsReading bool // reading ends where the budget ends; else only the segment that exceeds it is left out
 	exceeded    bool
@@ -175,7 +195,11 @@ func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 		}
 		tag := r.byte()
 		dt := r.varint()
-		if at+dt < at || tag&^(tagKind|8|16) != 0 {
+		if at+dt < at || tag&^(tagKind|8|16|TagInherited) != 0 {
+			return nil, Malformed
+		}
+		inherited := tag&TagInherited != 0
+		if inherited && (budget.version != Version2 || tag&tagKind != SendRequest) {
 			return nil, Malformed
 		}
 		at += dt
@@ -186,7 +210,7 @@ func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 			e.Call = uint64(len(ended))
 			e.Name = decodeRef(&r, &table)
 			e.Peer = decodeRef(&r, &table)
-			e.HTTP = tag&TagHTTP != 0
+			e.HTTP, e.Inherited = tag&TagHTTP != 0, inherited
 			if tag&TagFault != 0 {
 				e.Fault = r.boundedVarint(MaxFaults - 1)
 			}
@@ -206,6 +230,15 @@ func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 				return nil, Malformed
 			}
 			e.Status = r.varint()
+		case UnscopedCalls:
+			if budget.version != Version2 || tag&TagChild != 0 {
+				return nil, Malformed
+			}
+			e.Name = decodeRef(&r, &table)
+			e.Peer = decodeRef(&r, &table)
+			e.HTTP = tag&TagHTTP != 0
+			e.Count = r.varint()
+			e.Site = r.string(0, MaxNameBytes)
 		default:
 			return nil, Malformed
 		}

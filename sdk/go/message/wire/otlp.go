@@ -96,11 +96,16 @@ func (b *spanBuilder) service(name string) *scopeSpans {
 func (b *spanBuilder) segment(s *Segment, call uint64, callersName string, hasParent bool) {
 	into := b.service(s.Service)
 	server := spanID(DeriveCallID(call, 0))
-	var lastUS uint64
+	var lastUS, unscoped uint64
 	ends := map[uint64]*Event{}
 	out := span{Kind: kindServer, ID: server, Trace: b.trace, Start: nanoseconds(s.StartUS, 0), Attributes: []attribute{}}
 	for i := range s.Events {
 		e := &s.Events[i]
+		if e.Kind == UnscopedCalls { // it ends nothing
+			sum, carry := bits.Add64(unscoped, e.Count, 0)
+			unscoped = sum | -carry // at most 2^64-1
+			continue
+		}
 		lastUS = e.AtUS
 		switch e.Kind {
 		case RecvResponse, CallFailed:
@@ -124,6 +129,9 @@ func (b *spanBuilder) segment(s *Segment, call uint64, callersName string, hasPa
 	}
 	out.flag("faultloom.truncated", s.Truncated)
 	out.flag("faultloom.faults_off", s.FaultsOff)
+	if unscoped > 0 {
+		out.Attributes = append(out.Attributes, integer("faultloom.unscoped_calls", unscoped))
+	}
 	into.Spans = append(into.Spans, out)
 	for i := range s.Events {
 		if e := &s.Events[i]; e.Kind == SendRequest {
@@ -156,6 +164,7 @@ func (b *spanBuilder) client(into *scopeSpans, s *Segment, sent, end *Event, id 
 	}
 	out.flag("faultloom.failed", failed)
 	out.flag("faultloom.gap", end == nil || end.Gap)
+	out.flag("faultloom.inherited", sent.Inherited)
 	into.Spans = append(into.Spans, out)
 }
 

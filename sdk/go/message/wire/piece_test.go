@@ -16,7 +16,7 @@ func pieces(r *rand.Rand, history []byte, limit int) (list [][]byte) {
 	end := len(history) - len(rest.rest)
 	for i := range events[:len(events)-1] {
 		if r.IntN(3) == 0 {
-			list = append(list, append(AppendPieceHead(nil, 0, sent), history[sent:end]...))
+			list = append(list, append(AppendPieceHead(nil, 0, Version, sent), history[sent:end]...))
 			sent = end
 		}
 		end += len(events[i].all)
@@ -25,7 +25,7 @@ func pieces(r *rand.Rand, history []byte, limit int) (list [][]byte) {
 	if sent == 0 {
 		head = history[:len(history)-len(rest.rest)]
 	}
-	if last := EncodeLastPiece(sent, head, history[sent+len(head):], false, limit); last != nil {
+	if last := EncodeLastPiece(Version, sent, head, history[sent+len(head):], false, limit); last != nil {
 		list = append(list, last)
 	}
 	return list
@@ -34,7 +34,7 @@ func pieces(r *rand.Rand, history []byte, limit int) (list [][]byte) {
 func TestPiecesJoinToTheOriginalHistory(t *testing.T) {
 	r := seeded(t)
 	for i := 0; i < 300; i++ {
-		history := append(AppendHead(nil, 5), randomSegment(r, 2)...)
+		history := append(AppendHead(nil, Version, 5), randomSegment(r, 2)...)
 		if h, err := DecodeHistory(history); err != nil || len(h.Segment.Events) == 0 || h.Segment.Events[len(h.Segment.Events)-1].Kind != SendResponse {
 			continue
 		}
@@ -86,7 +86,7 @@ func FuzzJoiner(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, stray []byte) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var j PieceJoiner
-		for _, p := range pieces(r, append(append(AppendHead(nil, 5), randomSegment(r, 2)...), SendResponse, 0, 0), 100) {
+		for _, p := range pieces(r, append(append(AppendHead(nil, Version, 5), randomSegment(r, 2)...), SendResponse, 0, 0), 100) {
 			if r.IntN(4) == 0 {
 				j.Add(stray)
 			}

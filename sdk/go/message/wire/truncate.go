@@ -33,6 +33,11 @@ func splitEvents(bytes string) (events []eventBytes, ok bool) {
 			}
 		case SendResponse:
 			r.varint()
+		case UnscopedCalls:
+			skipRef(&r)
+			skipRef(&r)
+			r.varint()
+			r.string(0, MaxNameBytes)
 		default:
 			return nil, false
 		}

@@ -174,7 +174,7 @@ func randomSegment(r *rand.Rand, depth int) []byte {
 func TestTruncatedHistoriesFitAndCanBeRead(t *testing.T) {
 	r := seeded(t)
 	for i := 0; i < 150; i++ {
-		whole := append(AppendHead(nil, 5), randomSegment(r, 3)...)
+		whole := append(AppendHead(nil, Version, 5), randomSegment(r, 3)...)
 		h, err := DecodeHistory(whole)
 		if err != nil {
 			t.Fatalf("%x: %v", whole, err)
@@ -239,7 +239,7 @@ func FuzzEnvelope(f *testing.F) {
 
 func FuzzHistory(f *testing.F) {
 	for seed := uint64(0); seed < 10; seed++ {
-		f.Add(append(AppendHead(nil, 5), randomSegment(rand.New(rand.NewPCG(seed, 0)), 3)...), uint16(60))
+		f.Add(append(AppendHead(nil, Version, 5), randomSegment(rand.New(rand.NewPCG(seed, 0)), 3)...), uint16(60))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, limit uint16) {
 		_, err := DecodeHistory(b)

@@ -13,13 +13,14 @@ from typing import Any, Dict, List, Optional
 
 from .hooks.faults import CallResult, fault_effect, reply_effect
 from .scope.scope import Scope
+from .scope.unscoped import UnscopedCall
 from .trust.receiver import Receiver
 from .trust.settings import TrustSettings
 from .wire import bridge, carriers, otlp
 from .wire.call_id import derive_call_id
 from .wire.envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, encode_accepts, encode_header
 from .wire.errors import FaultloomError
-from .wire.history import TooManyEvents, decode_counted, decode_history, takes_field, truncate_history
+from .wire.history import VERSION, TooManyEvents, decode_counted, decode_history, takes_field, truncate_history
 from .wire.names import normalize_http_name, raw_http_name
 from .wire.pieces import PieceJoiner
 from .wire.plan import Fault
@@ -89,12 +90,16 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
             name = raw_http_name(*sent["name"].split(" ", 1)) if http else sent["name"]
             peer = given["peers"].get(sent["authority"], sent["authority"])
             accepts = encode_accepts(ACCEPT_TAIL, 0) if http else encode_accepts(ACCEPT_FIELD, 4 << 20)
-            call = scope.begin_call(http, peer, name, accepts)
+            begin = scope.begin_inherited_call if sent.get("inherited") else scope.begin_call
+            call = begin(http, peer, name, accepts)
             assert call is not None
             result = {
                 "call": call.number, "id": f"{call.id:016x}", "fault": call.fault_index,
                 "kind": call.fault.kind if call.fault else None, "envelope": _hex(call.envelope),
             }  # fmt: skip
+        elif "unscoped" in step:
+            calls = [_unscoped_call(call, given["peers"]) for call in step["unscoped"]["calls"]]
+            scope.record_unscoped(calls, step["unscoped"]["more"])
         elif "message" in step:
             result = {"piece": _hex(_joined(joiner, scope.next_piece(step["message"]["bytes"])))}
         elif "respond" in step and given.get("stream"):
@@ -110,6 +115,12 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
             record(end["call"], end["status"], child, bool(end.get("gap", False)))
         steps.append(result)
     return {"steps": steps, "history": _hex(history)}
+
+
+def _unscoped_call(call: Dict[str, Any], peers: Dict[str, str]) -> UnscopedCall:
+    http = call["protocol"] == "http"
+    name = normalize_http_name(raw_http_name(*call["name"].split(" ", 1))) if http else call["name"]
+    return UnscopedCall(http, peers.get(call["authority"], call["authority"]), name, call["site"])
 
 
 def _joined(joiner: PieceJoiner, piece: Optional[bytes]) -> Optional[bytes]:
@@ -164,9 +175,9 @@ def _carrier(given: Dict[str, Any]) -> Dict[str, Any]:
     return {"carrier": "tail" if may and given["complete"] and "tail" in given["accept"] else "truncated_header"}
 
 
-def _counted(data: bytes) -> str:
+def _counted(data: bytes, version: int) -> str:
     try:
-        decode_counted(data)
+        decode_counted(data, version)
         return "counted"
     except TooManyEvents:
         return "too_large"
@@ -236,7 +247,8 @@ def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
     if kind == "otlp":
         return _otlp(given)
     if kind == "counted":
-        return {"result": _counted(b"".join(bytes.fromhex(part) * times for part, times in given["parts"]))}
+        data = b"".join(bytes.fromhex(part) * times for part, times in given["parts"])
+        return {"result": _counted(data, given.get("version", VERSION))}
     if kind == "last_value":
         return {"value": carriers.last_value(given["lines"])}
     if kind == "corrupt":

@@ -19,7 +19,7 @@ import {
   MAX_HEADER_BYTES,
 } from '../wire/carrier';
 import { ACCEPT_FIELD, ACCEPT_TAIL, Envelope, HTTP_HEADER } from '../wire/envelope';
-import { Event, readCounted, readHistory, Segment, takesField } from '../wire/history';
+import { Event, readCounted, readHistory, Segment, takesField, VERSION_1 } from '../wire/history';
 import { normalizeHttpName, rawHttpName } from '../wire/names';
 import { resourceSpans } from '../wire/otlp';
 import { PieceJoiner } from '../wire/piece';
@@ -111,9 +111,9 @@ const kinds: { [kind: string]: (input: never) => Json } = {
       : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
   },
   corrupt: ({ bytes }: Bytes) => ({ bytes: corruptBody(hex(bytes)).toString('hex') }),
-  counted: ({ parts }: { parts: [string, number][] }) => {
+  counted: ({ parts, version }: { parts: [string, number][]; version?: number }) => {
     const bytes = Buffer.concat(parts.map(([part, times]) => Buffer.from(part.repeat(times), 'hex')));
-    const segment = readCounted(bytes, 0);
+    const segment = readCounted(version ?? VERSION_1, bytes, 0);
     return { result: segment === 'too large' ? 'too_large' : segment === undefined ? 'unreadable' : 'counted' };
   },
   last_value: ({ lines }: { lines: string[] }) => ({
@@ -204,16 +204,25 @@ function eventJson(e: Event, id: CallId): Json {
   const at_us: Uint64 = e.atUs;
   switch (e.kind) {
     case 'SEND_REQUEST': {
-      const { kind, call, name, peer, http, fault } = e;
-      return { kind, at_us, call, id: id.derive(call).toString(), name, peer, protocol: http ? 'http' : 'grpc', fault };
+      const { kind, call, name, peer, fault } = e;
+      const mark = e.inherited ? { inherited: true } : {};
+      return { kind, at_us, call, id: id.derive(call).toString(), name, peer, protocol: protocol(e), fault, ...mark };
     }
     case 'SEND_RESPONSE':
       return { kind: e.kind, at_us, status: e.status };
+    case 'UNSCOPED_CALLS': {
+      const { kind, name, peer, count, site } = e;
+      return { kind, at_us, name, peer, protocol: protocol(e), count, site };
+    }
     default: {
       const { kind, call, status, gap, child } = e;
       return { kind, at_us, call, status, gap, child: child && segmentJson(child, id.derive(call)) };
     }
   }
+}
+
+function protocol({ http }: { http: boolean }): Protocol {
+  return http ? 'http' : 'grpc';
 }
 
 interface Reply {

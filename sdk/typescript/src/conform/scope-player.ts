@@ -2,11 +2,12 @@
 
 import { Process } from '../scope/process';
 import { OutgoingCall, Scope } from '../scope/scope';
+import type { UnscopedCall } from '../scope/unscoped';
 import { Receiver } from '../trust/receiver';
 import { TrustSettings } from '../trust/settings';
 import type { Uint64 } from '../wire/bytes';
 import { ACCEPT_FIELD, ACCEPT_TAIL } from '../wire/envelope';
-import { rawHttpName } from '../wire/names';
+import { normalizeHttpName, rawHttpName } from '../wire/names';
 import { PieceJoiner } from '../wire/piece';
 import { hex, hexOrNull, Json } from './json';
 
@@ -17,9 +18,16 @@ interface End {
   gap: boolean;
 }
 
+interface Call {
+  protocol: 'grpc' | 'http';
+  authority: string;
+  name: string;
+}
+
 interface Step {
   at_us: number;
-  send?: { protocol: 'grpc' | 'http'; authority: string; name: string };
+  send?: Call & { inherited?: boolean };
+  unscoped?: { calls: (Call & { site: string })[]; more: Uint64 };
   reply?: End;
   failed?: End;
   message?: { bytes: number };
@@ -91,8 +99,14 @@ class Player {
     if (step.message !== undefined) {
       return { piece: this.piece(this.scope.nextPiece(step.message.bytes)) };
     }
+    if (step.unscoped !== undefined) {
+      const { calls, more } = step.unscoped;
+      const unscoped = calls.map((call) => this.unscopedCall(call));
+      this.scope.recordUnscoped(unscoped, more);
+      return {};
+    }
     if (step.respond === undefined) {
-      throw new Error('a step must be send, reply, failed, message or respond');
+      throw new Error('a step must be send, reply, failed, unscoped, message or respond');
     }
     const { status, name } = step.respond;
     if (this.stream) {
@@ -109,15 +123,27 @@ class Player {
     return hexOrNull(piece);
   }
 
-  private beginCall({ protocol, authority, name }: NonNullable<Step['send']>): Json {
+  private unscopedCall({ site, ...sent }: Call & { site: string }): UnscopedCall {
+    const { http, peer, name } = this.request(sent);
+    return { http, peer, name: http ? normalizeHttpName(name) : name, site };
+  }
+
+  private request({ protocol, authority, name }: Call): { http: boolean; peer: string; name: string } {
     const peer = this.scope.service.peerName(authority);
-    let call: OutgoingCall | null;
-    if (protocol === 'http') {
-      const blank = name.indexOf(' ');
-      call = this.scope.beginCall(true, peer, rawHttpName(name.slice(0, blank), name.slice(blank + 1)), ACCEPT_TAIL, 0);
-    } else {
-      call = this.scope.beginCall(false, peer, name, ACCEPT_FIELD, RECEIVE_LIMIT);
+    if (protocol !== 'http') {
+      return { http: false, peer, name };
     }
+    const blank = name.indexOf(' ');
+    return { http: true, peer, name: rawHttpName(name.slice(0, blank), name.slice(blank + 1)) };
+  }
+
+  private beginCall({ inherited, ...sent }: NonNullable<Step['send']>): Json {
+    const { http, peer, name } = this.request(sent);
+    const accept = http ? ACCEPT_TAIL : ACCEPT_FIELD;
+    const limit = http ? 0 : RECEIVE_LIMIT;
+    const call = inherited
+      ? this.scope.beginInheritedCall(http, peer, name, accept, limit)
+      : this.scope.beginCall(http, peer, name, accept, limit);
     if (call === null) {
       throw new Error('a call after the end of the scope');
     }

@@ -108,7 +108,7 @@ export class Evidence {
         if (fired !== undefined) {
           fired.fired = increment(fired.fired);
         }
-      } else if (event.kind !== 'SEND_RESPONSE') {
+      } else if (event.kind === 'RECV_RESPONSE' || event.kind === 'CALL_FAILED') {
         if (event.kind === 'RECV_RESPONSE') {
           const call = calls[event.call - 1]!;
           this.countPrerequisites(false, caller, call.peer, call.name);

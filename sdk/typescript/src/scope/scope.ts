@@ -8,7 +8,7 @@
  */
 
 import { performance } from 'node:perf_hooks';
-import { truncateUtf8, Uint64, Writer } from '../wire/bytes';
+import { increment, truncateUtf8, Uint64, Writer } from '../wire/bytes';
 import type { CallId } from '../wire/callid';
 import { MAX_TRAILER_BYTES } from '../wire/carrier';
 import { assembleEnvelope, Envelope } from '../wire/envelope';
@@ -29,8 +29,12 @@ import {
   TAG_FAULT,
   TAG_GAP,
   TAG_HTTP,
+  TAG_INHERITED,
   TAKES_FIELD,
   TRUNCATED,
+  UNSCOPED_CALLS,
+  VERSION_1,
+  VERSION_2,
   writeHead,
 } from '../wire/history';
 import { MAX_NAME_BYTES, normalizeHttpName } from '../wire/names';
@@ -38,9 +42,14 @@ import { PieceJoiner, PieceWriter } from '../wire/piece';
 import { Fault, NO_COUNTERS } from '../wire/plan';
 import { Evidence } from './evidence';
 import type { Service } from './service';
+import { scopeClosed, scopeOpened, UnscopedCall, unscopedSince } from './unscoped';
 
 /** Bytes reserved for the end of a history that approaches the size limit. */
 const RESERVED_BYTES = 1024;
+/** Different calls without a scope that a segment lists. Further ones are counted together. */
+const MAX_UNSCOPED = 16;
+/** Stands for the calls without a scope that are not listed. */
+const OTHER_CALLS: UnscopedCall = { http: false, peer: 'other', name: 'other', site: '' };
 
 /** The source of a request's envelope: a caller that receives the history, a bridge, or the sampler of this process. */
 export type Origin = 'caller' | 'bridge' | 'entry';
@@ -91,8 +100,10 @@ export class Scope {
   private events: Writer;
   private eventCount = 0;
   private flags = 0;
+  private version = VERSION_1;
   private lastUs = 0;
   private pieces: PieceWriter | null = null;
+  private readonly unscopedBefore: number;
 
   /**
    * `hasParent`: the request had a `traceparent`; used for the export only. `startUs`: µs since the epoch; only tests
@@ -107,6 +118,7 @@ export class Scope {
   ) {
     this.startMs = performance.now();
     this.startUs = startUs ?? wallUs(this.startMs);
+    this.unscopedBefore = scopeOpened();
     this.events = spareWriters.pop() ?? new Writer(INITIAL_BYTES);
     this.evidence = envelope.plan === null ? null : new Evidence(envelope.plan, envelope.evidence);
     if (this.evidence !== null) {
@@ -144,6 +156,28 @@ export class Scope {
    * `receiveLimit`: bytes, 0 if unknown. Returns null if the scope has finished; the request then goes out unchanged.
    */
   beginCall(http: boolean, peer: string, name: string, accept: number, receiveLimit: Uint64): OutgoingCall | null {
+    return this.begin(SEND_REQUEST, http, peer, name, accept, receiveLimit);
+  }
+
+  /** `beginCall` for a call whose context had no scope, and which therefore got that of its task. */
+  beginInheritedCall(
+    http: boolean,
+    peer: string,
+    name: string,
+    accept: number,
+    receiveLimit: Uint64,
+  ): OutgoingCall | null {
+    return this.begin(SEND_REQUEST | TAG_INHERITED, http, peer, name, accept, receiveLimit);
+  }
+
+  private begin(
+    kind: number,
+    http: boolean,
+    peer: string,
+    name: string,
+    accept: number,
+    receiveLimit: Uint64,
+  ): OutgoingCall | null {
     if (this.finished) {
       return null;
     }
@@ -154,7 +188,7 @@ export class Scope {
     if (evidence !== null) {
       index = evidence.decideFault(this.service.name, peer, name, this.checkFaultsEnabled());
     }
-    const recorded = this.recordRequest(http, peer, name, index);
+    const recorded = this.recordRequest(kind, http, peer, name, index);
     let counters = NO_COUNTERS;
     if (evidence !== null) {
       evidence.countPrerequisites(true, this.service.name, peer, name);
@@ -175,14 +209,17 @@ export class Scope {
     return call;
   }
 
-  private recordRequest(http: boolean, peer: string, name: string, index: number): boolean {
+  private recordRequest(kind: number, http: boolean, peer: string, name: string, index: number): boolean {
     const recordedName = recordable(http ? normalizeHttpName(name) : name);
     const recordedPeer = recordable(peer);
     const previousRecorded = this.calls.length === 0 ? true : this.calls[this.calls.length - 1]!.recorded;
-    const tag = SEND_REQUEST | (http ? TAG_HTTP : 0) | (index < 0 ? 0 : TAG_FAULT);
+    const tag = kind | (http ? TAG_HTTP : 0) | (index < 0 ? 0 : TAG_FAULT);
     // calls are numbered by position, so no event may follow one that was left out
     if (!previousRecorded || !this.startEvent(tag, 3 * (recordedName.length + recordedPeer.length) + 32)) {
       return false;
+    }
+    if ((tag & TAG_INHERITED) !== 0) {
+      this.version = VERSION_2;
     }
     this.writeReference(recordedName);
     this.writeReference(recordedPeer);
@@ -236,7 +273,7 @@ export class Scope {
       }
       // A history that cannot be read is embedded all the same: the tool reports what is wrong with it. One with too
       // many events is not, since the plan's conditions do not cover it.
-      const segment = child === null ? undefined : readCounted(child, HEAD_BYTES);
+      const segment = child === null ? undefined : readCounted(child[0]!, child, HEAD_BYTES);
       if (segment === 'too large') {
         child = null;
         gap = true;
@@ -261,6 +298,50 @@ export class Scope {
     if (child !== null) {
       this.events.varint(child.length - HEAD_BYTES);
       this.events.put(child, HEAD_BYTES);
+      this.version = Math.max(this.version, child[0]!);
+    }
+  }
+
+  /**
+   * Records UNSCOPED_CALLS: equal calls together, in the order of the first of each. `more`: number of further calls,
+   * of which nothing else is known.
+   */
+  recordUnscoped(calls: readonly UnscopedCall[], more: Uint64): void {
+    if (this.finished) {
+      return;
+    }
+    const counted = new Map<string, { call: UnscopedCall; count: number }>();
+    let others = more;
+    for (const call of calls) {
+      const key = JSON.stringify([call.http, recordable(call.peer), recordable(call.name), recordedSite(call)]);
+      const known = counted.get(key);
+      if (known !== undefined) {
+        known.count++;
+      } else if (counted.size < MAX_UNSCOPED) {
+        counted.set(key, { call, count: 1 });
+      } else {
+        others = increment(others);
+      }
+    }
+    for (const { call, count } of counted.values()) {
+      this.writeUnscoped(call, count);
+    }
+    if (others !== 0) {
+      this.writeUnscoped(OTHER_CALLS, others);
+    }
+  }
+
+  private writeUnscoped(call: UnscopedCall, count: Uint64): void {
+    const name = recordable(call.name);
+    const peer = recordable(call.peer);
+    const site = recordedSite(call);
+    const tag = UNSCOPED_CALLS | (call.http ? TAG_HTTP : 0);
+    if (this.startEvent(tag, 3 * (name.length + peer.length + site.length) + 32)) {
+      this.version = VERSION_2;
+      this.writeReference(name);
+      this.writeReference(peer);
+      this.events.varint(count);
+      this.events.str(site);
     }
   }
 
@@ -310,6 +391,7 @@ export class Scope {
   abandon(): void {
     if (!this.finished) {
       this.finished = true;
+      scopeClosed();
       recycle(this.events);
     }
   }
@@ -329,9 +411,12 @@ export class Scope {
         this.recordEnd(RECV_RESPONSE, call, call.startedStatus, null, true);
       }
     }
+    const { calls, more } = unscopedSince(this.unscopedBefore, (authority) => this.service.peerName(authority));
+    this.recordUnscoped(calls, more);
     this.writeTag(SEND_RESPONSE);
     this.events.varint(status);
     this.finished = true;
+    scopeClosed();
     return true;
   }
 
@@ -347,14 +432,14 @@ export class Scope {
   private head(name: string): Buffer {
     const service = this.service.name;
     const out = new Writer(maxHeadBytes(service, name));
-    writeHead(out, this.envelope.call, this.flags, service, name, this.startUs);
+    writeHead(out, this.version, this.envelope.call, this.flags, service, name, this.startUs);
     return out.view();
   }
 
   private write(name: string): Buffer {
     const service = this.service.name;
     const out = new Writer(maxHeadBytes(service, name) + this.events.length);
-    writeHead(out, this.envelope.call, this.flags, service, name, this.startUs);
+    writeHead(out, this.version, this.envelope.call, this.flags, service, name, this.startUs);
     out.put(this.events.bytes, 0, this.events.length);
     return out.view();
   }
@@ -404,6 +489,10 @@ export class Scope {
 
 function recordable(text: string): string {
   return text === '' ? 'unknown' : truncateUtf8(text, MAX_NAME_BYTES);
+}
+
+function recordedSite(call: UnscopedCall): string {
+  return truncateUtf8(call.site, MAX_NAME_BYTES);
 }
 
 const NO_CALLS: OutgoingCall[] = [];

@@ -2,17 +2,22 @@
  * The history that a reply returns: version, call id, and the callee's segment, which contains the segments of its own
  * callees.
  *
- *   history   u8 version = 1   8 B call id   segment
+ *   history   u8 version   8 B call id   segment
  *   segment   u8 flags   str service   str name   varint start   events
  *   event     u8 kind and flags   varint µs since the previous event   …
+ *
+ * The version is 2 if a segment in it has an event or a flag that version 1 does not have.
  */
 
 import { addUint64, Reader, Uint64, utf8Length, Writer } from './bytes';
 import { CallId } from './callid';
-import { VERSION } from './envelope';
 import { ErrorCode, FaultloomError } from './errors';
 import { MAX_NAME_BYTES, MAX_SERVICE_BYTES } from './names';
 import { MAX_FAULTS } from './plan';
+
+/** The versions of a history. Version 2 has inherited calls or calls that belonged to no request. */
+export const VERSION_1 = 1;
+export const VERSION_2 = 2;
 
 /** Limits for decoding, and the number of bytes before the segment. */
 export const MAX_HISTORY_BYTES = 4 << 20;
@@ -27,10 +32,12 @@ export const SEND_REQUEST = 1;
 export const RECV_RESPONSE = 2;
 export const CALL_FAILED = 3;
 export const SEND_RESPONSE = 4;
+export const UNSCOPED_CALLS = 5;
 export const TAG_KIND_BITS = 7;
-/** Tag bits of SEND_REQUEST: a fault fired; the protocol is HTTP. */
+/** Tag bits of SEND_REQUEST: a fault fired; the protocol is HTTP, also of UNSCOPED_CALLS; the call is inherited. */
 export const TAG_FAULT = 8;
 export const TAG_HTTP = 16;
+export const TAG_INHERITED = 32;
 /**
  * Tag bits of RECV_RESPONSE and CALL_FAILED: a child segment follows; the callee may have run but returned no history.
  */
@@ -74,6 +81,8 @@ export type Event =
       peer: string;
       http: boolean;
       fault: Uint64 | null;
+      /** Its context had no scope, and it got that of its task. */
+      inherited: boolean;
     }
   | {
       kind: 'RECV_RESPONSE' | 'CALL_FAILED';
@@ -83,30 +92,45 @@ export type Event =
       gap: boolean;
       child: Segment | null;
     }
-  | { kind: 'SEND_RESPONSE'; atUs: Uint64; status: Uint64 };
+  | { kind: 'SEND_RESPONSE'; atUs: Uint64; status: Uint64 }
+  | {
+      kind: 'UNSCOPED_CALLS';
+      atUs: Uint64;
+      name: string;
+      peer: string;
+      http: boolean;
+      count: Uint64;
+      /** Where the program made them, or empty. */
+      site: string;
+    };
+
+/** Whether this is a version that can be read. */
+export function isVersion(version: number | undefined): boolean {
+  return version === VERSION_1 || version === VERSION_2;
+}
 
 /** Whether a history belongs to a call, judged by size, version and call id only. */
 export function belongsToCall(history: Buffer, call: CallId): boolean {
   return (
     history.length >= HEAD_BYTES &&
     history.length <= MAX_HISTORY_BYTES &&
-    history[0] === VERSION &&
+    isVersion(history[0]) &&
     call.isAt(history, 1)
   );
 }
 
 /** Whether the callee accepts envelopes in a field of this method's request messages. */
 export function takesField(history: Buffer): boolean {
-  return history.length > HEAD_BYTES && history[0] === VERSION && (history[HEAD_BYTES]! & TAKES_FIELD) !== 0;
+  return history.length > HEAD_BYTES && isVersion(history[0]) && (history[HEAD_BYTES]! & TAKES_FIELD) !== 0;
 }
 
 /**
- * Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be read
- * up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and
+ * Whether these bytes can be the history in a tail: small enough, version 1 or 2, a call id, and a segment that can be
+ * read up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and
  * control characters in the service are excluded.
  */
 export function canBeginTail(bytes: Buffer, from: number, end: number): boolean {
-  if (end - from <= HEAD_BYTES || end - from > MAX_HISTORY_BYTES || bytes[from] !== VERSION) {
+  if (end - from <= HEAD_BYTES || end - from > MAX_HISTORY_BYTES || !isVersion(bytes[from])) {
     return false;
   }
   const r = new Reader(bytes, from + HEAD_BYTES, end);
@@ -119,13 +143,13 @@ export function readHistory(bytes: Buffer): History | ErrorCode {
   if (bytes.length === 0 || bytes.length > MAX_HISTORY_BYTES) {
     return 'malformed';
   }
-  if (bytes[0] !== VERSION) {
+  if (!isVersion(bytes[0])) {
     return 'unsupported_version';
   }
   if (bytes.length < HEAD_BYTES) {
     return 'malformed';
   }
-  const segment = readSegment(bytes, HEAD_BYTES);
+  const segment = readSegment(bytes[0]!, bytes, HEAD_BYTES);
   return segment === undefined ? 'malformed' : { call: CallId.read(bytes, 1), segment };
 }
 
@@ -139,25 +163,28 @@ export function decodeHistory(bytes: Buffer): History {
 }
 
 /**
- * Decodes the segment from an offset to the end; undefined if it is malformed. A nested segment that cannot be read, or
- * with which there would be more than 100,000 events, is left out, and its call has a gap.
+ * Decodes the segment of a history of that version, from an offset to the end; undefined if it is malformed. A nested
+ * segment that cannot be read, or with which there would be more than 100,000 events, is left out, and its call has a
+ * gap.
  */
-function readSegment(bytes: Buffer, at: number): Segment | undefined {
-  const budget = { left: MAX_HISTORY_EVENTS, endsReading: false, exceeded: false };
+function readSegment(version: number, bytes: Buffer, at: number): Segment | undefined {
+  const budget = { version, left: MAX_HISTORY_EVENTS, endsReading: false, exceeded: false };
   return decodeSegment(new Reader(bytes, at), 0, budget);
 }
 
 /**
  * `readSegment` for a scope that counts the events; `'too large'` if there are more than it reads.
  */
-export function readCounted(bytes: Buffer, at: number): Segment | undefined | 'too large' {
-  const budget = { left: MAX_COUNTED_EVENTS, endsReading: true, exceeded: false };
+export function readCounted(version: number, bytes: Buffer, at: number): Segment | undefined | 'too large' {
+  const budget = { version, left: MAX_COUNTED_EVENTS, endsReading: true, exceeded: false };
   const segment = decodeSegment(new Reader(bytes, at), 0, budget);
   return budget.exceeded ? 'too large' : segment;
 }
 
 /** The events that may still be read, of all nested segments together. */
 interface Budget {
+  /** Of the history. */
+  readonly version: number;
   left: number;
   /** Reading ends where the budget ends. Otherwise only the segment that exceeds it is left out. */
   readonly endsReading: boolean;
@@ -194,6 +221,7 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
   if (depth >= MAX_HISTORY_DEPTH) {
     return undefined;
   }
+  const isVersion2 = budget.version === VERSION_2;
   const out = readSegmentHead(r);
   const table: string[] = [];
   const ended: boolean[] = []; // by call number - 1
@@ -211,11 +239,15 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
     }
     const tag = r.u8();
     const at: Uint64 | undefined = addUint64(atUs, r.varint());
-    if (at === undefined || (tag & ~(TAG_KIND_BITS | 8 | 16)) !== 0) {
+    const kind = tag & TAG_KIND_BITS;
+    const inherited = (tag & TAG_INHERITED) !== 0;
+    if (at === undefined || (tag & ~(TAG_KIND_BITS | 8 | 16 | TAG_INHERITED)) !== 0) {
+      return undefined;
+    }
+    if (inherited && !(isVersion2 && kind === SEND_REQUEST)) {
       return undefined;
     }
     atUs = at;
-    const kind = tag & TAG_KIND_BITS;
     if (kind === SEND_REQUEST) {
       ended.push(false);
       const name = readReference(r, table);
@@ -229,6 +261,7 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
         peer,
         http: (tag & TAG_HTTP) !== 0,
         fault,
+        inherited,
       });
     } else if (kind === RECV_RESPONSE || kind === CALL_FAILED) {
       const call = r.count(ended.length);
@@ -257,6 +290,12 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
     } else if (tag === SEND_RESPONSE) {
       finished = true;
       out.events.push({ kind: 'SEND_RESPONSE', atUs, status: r.varint() });
+    } else if (isVersion2 && (tag & ~TAG_HTTP) === UNSCOPED_CALLS) {
+      const name = readReference(r, table);
+      const peer = readReference(r, table);
+      const count = r.varint();
+      const site = r.str(0, MAX_NAME_BYTES);
+      out.events.push({ kind: 'UNSCOPED_CALLS', atUs, name, peer, http: (tag & TAG_HTTP) !== 0, count, site });
     } else {
       return undefined;
     }
@@ -287,13 +326,14 @@ type CallEnd = Extract<Event, { child: Segment | null }>;
 /** Writes everything before the events. */
 export function writeHead(
   out: Writer,
+  version: number,
   call: CallId,
   flags: number,
   service: string,
   name: string,
   startUs: Uint64,
 ): void {
-  out.u8(VERSION);
+  out.u8(version);
   out.u32(call.high);
   out.u32(call.low);
   out.u8(flags);

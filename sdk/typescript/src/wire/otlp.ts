@@ -139,7 +139,22 @@ function serverAttributes(segment: Segment, status: Uint64 | null): Attribute[] 
   if (segment.faultsOff) {
     out.push(trueAttribute('faultloom.faults_off'));
   }
+  const unscoped = unscopedCalls(segment);
+  if (unscoped !== 0) {
+    out.push({ key: 'faultloom.unscoped_calls', value: { intValue: String(unscoped) } });
+  }
   return out;
+}
+
+/** The number of calls that belonged to no request, at most 2^64 - 1. */
+function unscopedCalls(segment: Segment): Uint64 {
+  let sum: Uint64 = 0;
+  for (const event of segment.events) {
+    if (event.kind === 'UNSCOPED_CALLS') {
+      sum = addUint64(sum, event.count) ?? MAX_U64;
+    }
+  }
+  return sum;
 }
 
 function clientAttributes(send: Send, end: End | undefined): Attribute[] {
@@ -156,6 +171,9 @@ function clientAttributes(send: Send, end: End | undefined): Attribute[] {
   }
   if (end === undefined || end.gap) {
     out.push(trueAttribute('faultloom.gap'));
+  }
+  if (send.inherited) {
+    out.push(trueAttribute('faultloom.inherited'));
   }
   return out;
 }

@@ -8,23 +8,26 @@ import { EMPTY, putVarint, Reader, Uint64, varintLength, Writer } from './bytes'
 import type { CallId } from './callid';
 import { fieldLength } from './carrier';
 import { ACCEPT_FIELD } from './envelope';
-import { belongsToCall, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED } from './history';
+import { belongsToCall, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED, VERSION_2 } from './history';
 import { eventsOffset, truncateEvents } from './truncate';
 
 /** The first byte of a piece; the first byte of a whole history is its version. */
 export const PIECE = 0x81;
 const LAST = 1;
 const CUT_SHORT = 2;
+/** The history has version 2, although a head that was sent before has version 1. */
+const HAS_VERSION_2 = 4;
 
 /** Whether these bytes are a piece and not a whole history. */
 export function isPiece(bytes: Buffer): boolean {
   return bytes.length > 0 && bytes[0] === PIECE;
 }
 
-function encodePiece(flags: number, offset: number, head: Buffer, events: Buffer): Buffer {
+/** `version`: that of the history now. */
+function encodePiece(flags: number, version: number, offset: number, head: Buffer, events: Buffer): Buffer {
   const out = Buffer.allocUnsafe(2 + varintLength(offset) + head.length + events.length);
   out[0] = PIECE;
-  out[1] = flags;
+  out[1] = flags | (version === VERSION_2 ? HAS_VERSION_2 : 0);
   const at = putVarint(out, offset, 2);
   out.set(head, at);
   out.set(events, at + head.length);
@@ -58,7 +61,8 @@ export class PieceWriter {
     if (!this.isDue(events.length)) {
       return null;
     }
-    const out = encodePiece(0, this.offset, this.head === null ? head : EMPTY, events.subarray(this.sentEventBytes));
+    const start = this.head === null ? head : EMPTY;
+    const out = encodePiece(0, head[0]!, this.offset, start, events.subarray(this.sentEventBytes));
     if (messageBytes + fieldLength(out.length) > this.receiveLimit) {
       return null;
     }
@@ -74,10 +78,10 @@ export class PieceWriter {
     const unsent = events.subarray(this.sentEventBytes);
     const available = limit - (2 + varintLength(this.offset) + start.length);
     if (unsent.length <= available) {
-      return encodePiece(LAST, this.offset, start, unsent);
+      return encodePiece(LAST, head[0]!, this.offset, start, unsent);
     }
     const shorter = available < 0 ? null : truncateEvents(unsent, available);
-    return shorter == null ? null : encodePiece(LAST | CUT_SHORT, this.offset, start, shorter);
+    return shorter == null ? null : encodePiece(LAST | CUT_SHORT, head[0]!, this.offset, start, shorter);
   }
 }
 
@@ -85,6 +89,7 @@ export class PieceWriter {
 export class PieceJoiner {
   private readonly out = new Writer(256);
   private truncated = false;
+  private isVersion2 = false;
   private last = false;
   /** A piece out of sequence ends the history; later pieces may refer to missing bytes. */
   private ended = false;
@@ -98,14 +103,15 @@ export class PieceJoiner {
     const kind = r.u8();
     const flags = r.u8();
     const offset = r.varint();
-    if (r.bad || kind !== PIECE || (flags & ~(LAST | CUT_SHORT)) !== 0 || offset !== this.out.length) {
+    if (r.bad || kind !== PIECE || (flags & ~(LAST | CUT_SHORT | HAS_VERSION_2)) !== 0) {
       return false;
     }
-    if (this.out.length + r.left > MAX_HISTORY_BYTES) {
+    if (offset !== this.out.length || this.out.length + r.left > MAX_HISTORY_BYTES) {
       return false;
     }
     this.out.put(r.take(r.left));
     this.truncated ||= (flags & CUT_SHORT) !== 0;
+    this.isVersion2 ||= (flags & HAS_VERSION_2) !== 0;
     this.last ||= (flags & LAST) !== 0;
     return true;
   }
@@ -120,6 +126,9 @@ export class PieceJoiner {
     const bytes = Buffer.from(this.out.view());
     if (!belongsToCall(bytes, call) || eventsOffset(bytes) < 0) {
       return null;
+    }
+    if (this.isVersion2) {
+      bytes[0] = VERSION_2;
     }
     if (!this.isComplete) {
       bytes[HEAD_BYTES]! |= TRUNCATED;

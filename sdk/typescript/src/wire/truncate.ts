@@ -15,6 +15,7 @@ import {
   TAG_GAP,
   TAG_KIND_BITS,
   TRUNCATED,
+  UNSCOPED_CALLS,
 } from './history';
 
 /** An encoded event. */
@@ -55,6 +56,12 @@ function rawEvents(bytes: Buffer): RawEvent[] | undefined {
         break;
       case SEND_RESPONSE:
         r.varint();
+        break;
+      case UNSCOPED_CALLS:
+        skipReference(r);
+        skipReference(r);
+        r.varint();
+        r.take(r.count(MAX_HISTORY_BYTES));
         break;
       default:
         return undefined;

@@ -21,7 +21,7 @@ fn wrong_tails(book: &Book, history: &[u8]) {
         ("too-short", "a length that leaves a part of the history", ending(history, n - 1)),
         ("zero", "a length of 0: a tail has a history", ending(&[], 0)),
         ("text", "text before the length", ending(b"the end of a text", 17)),
-        ("version", "a history of another version", changed(0, 2)),
+        ("version", "a history of another version", changed(0, 3)),
         ("flags", "a flag that only gRPC uses", changed(9, 4)),
         ("service-control", "a control character in the service's name", changed(11, 0x1f)),
         ("service-delete", "the character 0x7f in the service's name", changed(11, 0x7f)),

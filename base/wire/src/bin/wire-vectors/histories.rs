@@ -48,7 +48,7 @@ pub fn write(book: &Book) {
         ("yes", "the flag is set", flagged(&deep, 4)),
         ("yes-truncated", "with other flags", flagged(&deep, 7)),
         ("no", "the flag is not set", deep.clone()),
-        ("no-version", "in another version the bit has another meaning", [&[2], &flagged(&deep, 4)[1..]].concat()),
+        ("no-version", "in another version the bit has another meaning", [&[3], &flagged(&deep, 4)[1..]].concat()),
         ("no-flags", "ends before the flags", deep[..9].to_vec()),
         ("no-bytes", "no history", Vec::new()),
     ] {
@@ -71,7 +71,7 @@ pub fn write(book: &Book) {
     let bad =
         |name: &str, about: &str, bytes: &[u8]| book.write("bad", name, "history", about, json!({"bytes": hex(bytes)}));
     bad("history-cut", "ends inside an event", &deep[..deep.len() - 1]);
-    bad("history-version", "an unsupported version", &[&[2], &deep[1..]].concat());
+    bad("history-version", "an unsupported version", &[&[3], &deep[1..]].concat());
     bad("history-empty", "no bytes", &[]);
     bad("history-reserved-segment-flag", "an undefined flag of a segment", &flagged(&deep, 8));
     let frame = |events: &[u8]| [&[1][..], &id.to_be_bytes(), &[0, 1, b'a', 0, 0], events].concat();
@@ -84,8 +84,8 @@ pub fn write(book: &Book) {
         "the length of a child history exceeds the rest by one byte",
         &frame(&[1, 0, 0, 1, b'x', 1, 2 | 8, 0, 1, 0, 6, 0, 1, b'a', 0, 0]),
     );
-    bad("history-kind", "event kind 5", &frame(&[5, 0, 0]));
-    bad("history-reserved-flag", "an undefined flag of an event", &frame(&[0x21, 0, 0, 1, b'x', 1]));
+    bad("history-kind", "event kind 5, which version 1 does not have", &frame(&[5, 0, 0]));
+    bad("history-reserved-flag", "a flag of an event that version 1 does not have", &frame(&[0x21, 0, 0, 1, b'x', 1]));
     bad(
         "history-no-service",
         "a segment without a service name",

@@ -99,7 +99,7 @@ pub fn write(book: &Book) {
     );
     put("bad", "empty", "a piece of zero bytes", &[three[0].clone(), Vec::new(), three[1].clone()], true, false);
     put("bad", "whole-history", "a history is not a piece", std::slice::from_ref(&whole), false, false);
-    put("bad", "reserved-flag", "an undefined flag", &[three[0].clone(), piece(4, a, &whole[a..])], true, false);
+    put("bad", "reserved-flag", "an undefined flag", &[three[0].clone(), piece(8, a, &whole[a..])], true, false);
     put("bad", "cut-offset", "ends inside its offset", &[three[0].clone(), vec![0x81, 1, 0x80]], true, false);
     put(
         "bad",
@@ -112,7 +112,7 @@ pub fn write(book: &Book) {
     put("bad", "half-head", "ends inside the head", &[piece(1, 0, &whole[..a - 1])], false, false);
     put("bad", "half-call-id", "ends inside the call id", &[piece(1, 0, &whole[..5])], false, false);
     put("bad", "wrong-call", "answers another call", &[piece(1, 0, &child(7, "currency", GET, &[]))], false, false);
-    put("bad", "version", "an unsupported version", &[piece(1, 0, &[&[2], &whole[1..]].concat())], false, false);
+    put("bad", "version", "an unsupported version", &[piece(1, 0, &[&[3], &whole[1..]].concat())], false, false);
     put(
         "bad",
         "half-event",

@@ -14,6 +14,7 @@ mod refused;
 mod scopes;
 mod steps;
 mod streams;
+mod unscoped;
 
 use std::path::PathBuf;
 
@@ -38,6 +39,7 @@ fn write_all(dir: PathBuf) {
         faults::write,
         hooks::write,
         streams::write,
+        unscoped::write,
         joins::write,
         histories::write,
         otlp::write,

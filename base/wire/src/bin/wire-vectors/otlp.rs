@@ -57,7 +57,7 @@ pub fn write(book: &Book) {
     }
     for (name, about, history) in [
         ("cut", "ends inside an event", nested[..nested.len() - 1].to_vec()),
-        ("version", "an unsupported version", [&[2], &nested[1..]].concat()),
+        ("version", "an unsupported version", [&[3], &nested[1..]].concat()),
         ("empty", "no bytes", Vec::new()),
     ] {
         book.write("bad", &format!("otlp-{name}"), "otlp", about, input(false, &history));

@@ -25,12 +25,16 @@ const defaultReceiveLimit = 4 << 20
 // initial stack is just large enough for an untraced chain of calls, and Go copies a stack when it grows.
 func unaryClient(authority string) grpc.UnaryClientInterceptor {
 	support := new(fieldSupport)
+	scope.SetRequestTest(isRequestContext)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		s := scope.Current(ctx)
+		s, origin := scope.ForCall(ctx)
 		if s == nil {
+			if origin == scope.Lost {
+				scope.CountLost(false, authority, method)
+			}
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		c, err := beginUnaryCall(ctx, s, support, authority, method, req, reply, cc, opts)
+		c, err := beginUnaryCall(ctx, s, origin, support, authority, method, req, reply, cc, opts)
 		if err != nil {
 			return err
 		}
@@ -41,11 +45,14 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 	}
 }
 
+// isRequestContext reports whether a context belongs to a request that a gRPC server handles.
+func isRequestContext(ctx context.Context) bool { return incomingMetadata(ctx) != nil }
+
 // beginUnaryCall records a call and applies its fault, whose error it returns if the request is not to be sent. It
 // returns nil without an error if the call is to be made as if there were no scope.
-func beginUnaryCall(ctx context.Context, s *scope.Scope, support *fieldSupport, authority, method string, req, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
+func beginUnaryCall(ctx context.Context, s *scope.Scope, origin scope.Origin, support *fieldSupport, authority, method string, req, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
 	limits := clientLimits(ctx, cc, method, opts)
-	call, acceptsField, ok := beginCall(s, authority, method, limits.receive)
+	call, acceptsField, ok := beginCall(s, origin, authority, method, limits.receive)
 	if !ok {
 		return nil, nil
 	}
@@ -67,13 +74,19 @@ func beginUnaryCall(ctx context.Context, s *scope.Scope, support *fieldSupport, 
 }
 
 // beginCall begins a call in the scope. acceptsField reports whether its replies may carry a field.
-func beginCall(s *scope.Scope, authority, method string, receiveLimit int) (call scope.OutgoingCall, acceptsField, ok bool) {
+func beginCall(s *scope.Scope, origin scope.Origin, authority, method string, receiveLimit int) (call scope.OutgoingCall, acceptsField, ok bool) {
 	c := scope.Call{Peer: s.Process().PeerName(authority), Name: method}
 	if receiveLimit > 0 && s.Envelope().History {
 		acceptsField = true
 		c.Accept, c.ReceiveLimit = wire.AcceptField, uint64(receiveLimit)
 	}
-	call, ok = s.BeginCall(s.Now(), c)
+	if origin != scope.FromGoroutine {
+		call, ok = s.BeginCall(s.Now(), c)
+		return call, acceptsField, ok
+	}
+	if call, ok = s.BeginInheritedCall(s.Now(), c); !ok { // the scope has just finished
+		scope.CountLost(false, authority, method)
+	}
 	return call, acceptsField, ok
 }
 

@@ -67,7 +67,7 @@ func (f *fieldSupport) add(method string) *methodState {
 // updateFieldSupport changes the method's state by how a call ended. failed means without a reply. Another call's
 // history does not count.
 func (c *clientCall) updateFieldSupport(history []byte, failed bool) {
-	if id, _, err := wire.SplitHistory(history); err != nil || id != c.id {
+	if head, _, err := wire.SplitHistory(history); err != nil || head.Call != c.id {
 		history = nil
 	}
 	method, takesField := c.methodState, wire.TakesField(history)

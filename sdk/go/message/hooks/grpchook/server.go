@@ -26,8 +26,10 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		call := openUnaryScope(ctx, process(), req)
 		if call == nil {
+			scope.EnterUntraced()
 			return handler(ctx, req)
 		}
+		defer call.scope.Leave(call.scope.Enter())
 		reply, err := handler(&call.scoped, req)
 		return call.finish(reply, err, info.FullMethod)
 	}

@@ -15,12 +15,16 @@ import (
 )
 
 func streamClient(authority string) grpc.StreamClientInterceptor {
+	scope.SetRequestTest(isRequestContext)
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		s := scope.Current(ctx)
+		s, origin := scope.ForCall(ctx)
 		if s == nil {
+			if origin == scope.Lost {
+				scope.CountLost(false, authority, method)
+			}
 			return streamer(ctx, desc, cc, method, opts...)
 		}
-		call, acceptsField, ok := beginCall(s, authority, method, clientLimits(ctx, cc, method, opts).receive)
+		call, acceptsField, ok := beginCall(s, origin, authority, method, clientLimits(ctx, cc, method, opts).receive)
 		if !ok {
 			return streamer(ctx, desc, cc, method, opts...)
 		}

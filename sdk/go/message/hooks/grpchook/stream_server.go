@@ -18,12 +18,15 @@ func streamServer(process func() *scope.Process) grpc.StreamServerInterceptor {
 		p, md := process(), incomingMetadata(ctx)
 		candidate, sampled := mayHaveScope(p, md, false)
 		if !candidate {
+			scope.EnterUntraced()
 			return handler(srv, ss)
 		}
 		s := new(scope.Scope)
 		if !openScope(ctx, p, s, md, "", false, sampled) {
+			scope.EnterUntraced()
 			return handler(srv, ss)
 		}
+		defer s.Leave(s.Enter())
 		stream := &serverStream{ServerStream: ss, scoped: scope.Context{Context: ctx, Scope: s}, pieces: scope.PieceWriter{Scope: s}}
 		env := s.Envelope()
 		if s.ReturnsHistory() && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 && isStandardStream(ss) {

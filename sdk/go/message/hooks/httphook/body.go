@@ -114,8 +114,8 @@ func (t *tailReader) fill() {
 }
 
 func (t *tailReader) answersOurCall(history []byte) bool {
-	id, _, err := wire.SplitHistory(history)
-	return err == nil && id == wire.DeriveCallID(t.recorder.scope.Envelope().Call, t.recorder.number)
+	head, _, err := wire.SplitHistory(history)
+	return err == nil && head.Call == wire.DeriveCallID(t.recorder.scope.Envelope().Call, t.recorder.number)
 }
 
 // finish separates body and tail once the body has ended.
@@ -136,7 +136,7 @@ func (t *tailReader) finish(err error) {
 // release moves safe to the first byte that could begin a tail.
 func (t *tailReader) release() {
 	for {
-		i := bytes.IndexByte(t.buf[t.safe:], wire.Version)
+		i := indexVersion(t.buf[t.safe:])
 		if i < 0 {
 			t.safe = len(t.buf)
 			return
@@ -148,6 +148,18 @@ func (t *tailReader) release() {
 		}
 		t.safe++
 	}
+}
+
+// indexVersion returns the position of the first byte that is the version of a history, or -1.
+func indexVersion(b []byte) int {
+	first := bytes.IndexByte(b, wire.Version)
+	if first >= 0 {
+		b = b[:first]
+	}
+	if second := bytes.IndexByte(b, wire.Version2); second >= 0 {
+		return second
+	}
+	return first
 }
 
 // mayBeTail reports whether b can be a tail or the beginning of one.

@@ -42,21 +42,27 @@ func (t transport) CloseIdleConnections() {
 // RoundTrip sends one request with next; see Transport. With two hooks in one client, the inner one finds an envelope
 // in the request and does nothing.
 func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	s := scope.Current(r.Context())
-	if s == nil || r.URL == nil || len(r.Header[wire.HTTPHeader]) > 0 {
+	s, origin := scope.ForCall(r.Context())
+	if origin == scope.NoOrigin || r.URL == nil || len(r.Header[wire.HTTPHeader]) > 0 {
 		return next(r)
 	}
-	address := authority(r)
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
+	if s == nil {
+		return sendLost(r, next)
 	}
-	c := scope.Call{HTTP: true, Peer: s.Process().PeerName(address), Name: wire.RawHTTPName(method, r.URL.EscapedPath())}
+	address := authority(r)
+	c := scope.Call{HTTP: true, Peer: s.Process().PeerName(address), Name: rawName(r)}
 	if s.Envelope().History && canReadTail(r) {
 		c.Accept = wire.AcceptTail
 	}
-	call, ok := s.BeginCall(s.Now(), c)
+	begin := (*scope.Scope).BeginCall
+	if origin == scope.FromGoroutine {
+		begin = (*scope.Scope).BeginInheritedCall
+	}
+	call, ok := begin(s, s.Now(), c)
 	if !ok {
+		if origin == scope.FromGoroutine { // the scope has just finished
+			return sendLost(r, next)
+		}
 		return next(r)
 	}
 	if call.Fault != nil {
@@ -86,6 +92,25 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 		resp.Request = r
 	}
 	return finishCall(s, &call, resp, err, address)
+}
+
+// sendLost sends a request that belongs to no request, while a scope is open.
+func sendLost(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	scope.CountLost(true, authority(r), rawName(r))
+	counted := r.WithContext(scope.WithCounted(r.Context()))
+	resp, err := next(counted)
+	if resp != nil && resp.Request == counted {
+		resp.Request = r
+	}
+	return resp, err
+}
+
+func rawName(r *http.Request) string {
+	method := r.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	return wire.RawHTTPName(method, r.URL.EscapedPath())
 }
 
 // canReadTail reports whether the client could remove a tail: the program must not decompress the body itself, and the

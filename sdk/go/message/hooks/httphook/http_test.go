@@ -416,7 +416,7 @@ func TestStreamedTextIsNotDelayed(t *testing.T) {
 
 // A cache returns the reply of another call: its tail is removed, and the history is a gap.
 func TestTailOfAnotherCall(t *testing.T) {
-	foreign := wire.AppendVarint(wire.AppendPrefix(wire.AppendHead(nil, 42), 0, "cached", "", 7), wire.SendResponse)
+	foreign := wire.AppendVarint(wire.AppendPrefix(wire.AppendHead(nil, wire.Version, 42), 0, "cached", "", 7), wire.SendResponse)
 	foreign = append(foreign, 0, 200, 1)
 	for _, body := range [][]byte{[]byte("hello"), {}, bytes.Repeat([]byte{1}, 100_000), []byte(strings.Repeat("\x01\x02", 5000))} {
 		for _, length := range []bool{true, false} {
@@ -444,7 +444,7 @@ func TestTailOfAnotherCall(t *testing.T) {
 
 // A proxy may change the end of a body: what does not begin like a history is the program's.
 func TestWrongTailsStayInTheBody(t *testing.T) {
-	history := wire.AppendVarint(wire.AppendPrefix(wire.AppendHead(nil, 42), 0, "other", "", 7), wire.SendResponse)
+	history := wire.AppendVarint(wire.AppendPrefix(wire.AppendHead(nil, wire.Version, 42), 0, "other", "", 7), wire.SendResponse)
 	history = append(history, 0, 200, 1)
 	ending := func(content []byte, length int) string {
 		return string(append(binary.BigEndian.AppendUint32(content, uint32(length)), wire.Magic...))

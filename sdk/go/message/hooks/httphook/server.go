@@ -28,6 +28,7 @@ func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.P
 	sampled := false
 	if len(envelopes) == 0 && !wire.MayContainBridge(r.Header["Baggage"]) {
 		if sampled = p.Sampler.Sample(); !sampled {
+			scope.EnterUntraced()
 			return false
 		}
 	}
@@ -44,8 +45,10 @@ func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.P
 	}
 	s := new(scope.Scope)
 	if !p.OpenScope(s, in) {
+		scope.EnterUntraced()
 		return false
 	}
+	defer s.Leave(s.Enter())
 	r2 := r.WithContext(scope.With(r.Context(), s))
 	rw := &replyWriter{underlying: w, request: r, scope: s}
 	if !s.ReturnsHistory() { // the writer only needs the status

@@ -1,7 +1,8 @@
 """``threading`` and ``concurrent.futures``: passes the current scope on to threads and executor jobs.
 
 A worker thread that an executor starts during a request must not keep the scope of that request. Workers therefore
-start without a scope, and each submitted job brings its own.
+start without a scope, and each submitted job brings its own. Other threads get the scope of the thread that starts
+them, marked as inherited: a thread may be a worker that serves other requests later.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import contextvars
 from typing import Any, Tuple
 
-from ..scope.current import CURRENT_SCOPE, current_scope
+from ..scope.current import CURRENT_SCOPE, IN_UNTRACED_REQUEST, INHERITED_SCOPE
+from ..scope.unscoped import OPEN_SCOPES
 from .patching import Patch
 
 
@@ -17,8 +19,11 @@ def patch_threading(patch: Patch, threading: Any) -> None:
     start = threading.Thread.start
 
     def start_in_context(self: Any) -> None:
-        if current_scope() is not None:
+        scope = CURRENT_SCOPE.get()
+        if scope is not None and not scope.is_finished:
             context = contextvars.copy_context()
+            context.run(INHERITED_SCOPE.set, scope)
+            context.run(IN_UNTRACED_REQUEST.set, False)
             run = self.run
 
             def run_in_context() -> None:
@@ -37,8 +42,10 @@ def patch_executor(patch: Patch, module: Any) -> None:
     def submit_in_context(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         scope = CURRENT_SCOPE.get()
         if scope is None:
+            if OPEN_SCOPES and IN_UNTRACED_REQUEST.get():
+                return submit(self, contextvars.copy_context().run, fn, *args, **kwargs)
             return submit(self, fn, *args, **kwargs)
-        if scope.is_finished:
+        if scope.is_finished and not OPEN_SCOPES:
             job, arguments = fn, args
         else:
             job, arguments = contextvars.copy_context().run, (fn, *args)

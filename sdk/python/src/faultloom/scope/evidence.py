@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from ..wire.history import RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment
+from ..wire.history import RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, UNSCOPED_CALLS, Segment
 from ..wire.plan import Fault
 from ..wire.primitives import encode_varint
 from ..wire.selectors import Selector
@@ -90,7 +90,7 @@ class Evidence:
                 self.count_prerequisites(True, caller, event.peer, event.name)
                 if event.fault is not None and event.fault < len(self.counters):
                     self.counters[event.fault].fired += 1
-            elif event.kind != SEND_RESPONSE:
+            elif event.kind != SEND_RESPONSE and event.kind != UNSCOPED_CALLS:
                 if event.kind == RECV_RESPONSE:
                     self.count_prerequisites(False, caller, *sent[event.call - 1])
                 if event.child is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 from _thread import RLock  # ``threading.RLock`` without the Python function around it
 from time import perf_counter_ns, time_ns
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..wire.bridge import inject_bridge
 from ..wire.call_id import FIRST, SECOND, STEP
@@ -26,7 +26,7 @@ from ..wire.envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, encode_heade
 from ..wire.errors import FaultloomError
 from ..wire.history import (
     CALL_FAILED, HEAD_BYTES, HISTORY_BYTES, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TAG_CHILD, TAG_FAULT, TAG_GAP, TAG_HTTP,
-    TooManyEvents,
+    TAG_INHERITED, UNSCOPED_CALLS, VERSION, VERSION_2, TooManyEvents,
     decode_counted,
 )  # fmt: skip
 from ..wire.names import NAME_BYTES, normalize_http_name
@@ -34,6 +34,7 @@ from ..wire.pieces import PieceJoiner, encode_last_piece, encode_piece
 from ..wire.plan import Fault
 from ..wire.primitives import U64, encode_string, encode_varint, truncate_text
 from .evidence import Evidence
+from .unscoped import OPEN_SCOPES, OTHER_CALLS, SENT_UNSCOPED, UNSCOPED_EVENTS_MAX, UnscopedCall
 
 
 class OutgoingCall:
@@ -53,8 +54,8 @@ class OutgoingCall:
     #: for streams: the request was sent, so the callee may have run
     is_sent = False
     has_ended = False
-    #: the first bytes of its history: version and call id
-    head: bytes
+    #: the first bytes of its history after the version: the call id
+    id_bytes: bytes
 
 
 # avoids the constructor's Python function
@@ -68,6 +69,10 @@ UNWRITTEN_CALLS_MAX = 256
 
 #: recorded instead of an empty name or peer: the format requires at least one byte
 UNKNOWN = "unknown"
+
+_NO_STRINGS: Dict[str, bytes] = {}
+
+_VERSIONS = (VERSION, VERSION_2)
 
 _SMALL = [bytes((value,)) for value in range(128)]
 # the high bits of the time of day in µs stay the same for minutes
@@ -138,14 +143,16 @@ class Scope:
     _last_us = 0
     #: bytes of child histories and of encoded events
     _size = 0
+    #: of the history: VERSION_2 once it has what version 1 does not have
+    _version = VERSION
     #: encoded events
     _written = b""
     #: the size limit is reached: only the answer is still recorded
     _is_full = False
     #: bytes of the history that messages of a stream have carried away
     _taken = 0
-    #: string table of the segment; with one call it is shared with other scopes
-    _strings: Dict[str, bytes]
+    #: string table of the segment; without or with one call it is shared with other scopes
+    _strings: Dict[str, bytes] = _NO_STRINGS
     #: calls that have not ended, by number, with the end to record if the scope finishes first
     _pending: Optional[Dict[int, Callable[[], _End]]] = None
     #: histories of streams, by number of the call
@@ -169,6 +176,8 @@ class Scope:
         self._start_ns = perf_counter_ns() if start_ns is None else start_ns
         self.faults_enabled = faults_enabled
         self._lock = RLock()
+        OPEN_SCOPES.add(self._lock)
+        self._unscoped_before = SENT_UNSCOPED.sent
         self.calls: List[OutgoingCall] = []
         #: tag, time in ns, and the encoded rest of each event
         self._events: List[Tuple[int, int, bytes]] = []
@@ -186,10 +195,11 @@ class Scope:
 
     # -- calls
 
-    def begin_call(self, http: bool, peer: str, name: str, accepts: bytes) -> Optional[OutgoingCall]:
+    def begin_call(self, http: bool, peer: str, name: str, accepts: bytes, flags: int = 0) -> Optional[OutgoingCall]:
         """Numbers a call, decides which fault fires, and records SEND_REQUEST. None: the scope is finished.
 
-        ``name`` is the gRPC method or the raw ``METHOD /path``, ``accepts`` as returned by ``encode_accepts``.
+        ``name`` is the gRPC method or the raw ``METHOD /path``, ``accepts`` as returned by ``encode_accepts``,
+        ``flags`` those of ``begin_inherited_call``.
         """
         with self._lock:
             if self.is_finished:
@@ -206,14 +216,14 @@ class Scope:
             z = ((z ^ z >> 27) * SECOND) & U64
             call.id = id = z ^ z >> 31 or 1
             id_bytes = id.to_bytes(8, "big")
-            call.head = b"\1" + id_bytes
+            call.id_bytes = id_bytes
             if not number % UNWRITTEN_CALLS_MAX:
                 self._written = self._encode_events(None)
                 self._size = len(self._written)
             if self._evidence is None:
                 counters = b""
                 recorded = normalize_http_name(name) if http else name
-                if number == 1:
+                if self._strings is _NO_STRINGS:
                     event, self._strings = _first_call(recorded, peer)
                 else:
                     if number == 2:
@@ -222,21 +232,28 @@ class Scope:
                 if self._is_full or self._size > EVENTS_BYTES:
                     self._is_full = True
                 else:
-                    self._events.append((SEND_REQUEST | TAG_HTTP if http else SEND_REQUEST, self._clock(), event))
+                    tag = SEND_REQUEST | TAG_HTTP if http else SEND_REQUEST
+                    self._events.append((tag | flags, self._clock(), event))
             else:
-                counters = self._decide_fault(self._evidence, call, http)
+                counters = self._decide_fault(self._evidence, call, http, flags)
+            if flags and not self._is_full:
+                self._version = VERSION_2
             whole = b"".join((envelope.signed_prefix, id_bytes, accepts, counters))
             if len(whole) <= ENVELOPE_BYTES:
                 call.envelope = whole
             return call
 
-    def _decide_fault(self, evidence: Evidence, call: OutgoingCall, http: bool) -> bytes:
+    def begin_inherited_call(self, http: bool, peer: str, name: str, accepts: bytes) -> Optional[OutgoingCall]:
+        """``begin_call`` for a call whose context had no scope, and which therefore got that of its thread or task."""
+        return self.begin_call(http, peer, name, accepts, TAG_INHERITED)
+
+    def _decide_fault(self, evidence: Evidence, call: OutgoingCall, http: bool, flags: int) -> bytes:
         """Sets the fault that fires and records SEND_REQUEST. Returns the counters to send."""
         enabled = self.faults_enabled()
         self._faults_were_off |= not enabled
         index = evidence.decide_fault(self.service, call.peer, call.name, enabled)
         event = _encode_call(self._strings, normalize_http_name(call.name) if http else call.name, call.peer)
-        tag = SEND_REQUEST | (TAG_HTTP if http else 0)
+        tag = SEND_REQUEST | (TAG_HTTP if http else 0) | flags
         if index is None:
             self._record(tag, event)
         else:
@@ -273,13 +290,14 @@ class Scope:
             child: Optional[bytes] = None
             if history is not None:
                 gap = True
-                if history.startswith(call.head):
+                if history.startswith(call.id_bytes, 1) and history[0] in _VERSIONS:
                     child = history[HEAD_BYTES:]
                     size = len(child)
                     gap = size > HISTORY_BYTES - HEAD_BYTES
                     if gap:
                         child = None
-            if self._evidence is not None and not self._count_end(self._evidence, kind, call, child):
+            version = history[0] if child is not None and history is not None else VERSION
+            if self._evidence is not None and not self._count_end(self._evidence, kind, call, child, version):
                 child, gap = None, True
             if child is None:
                 rest = encode_varint(number) + encode_varint(status)
@@ -294,14 +312,18 @@ class Scope:
                 self._is_full = True
             else:
                 self._events.append((kind | TAG_GAP if gap else kind, self._clock(), rest))
+                if version == VERSION_2 and child is not None:
+                    self._version = VERSION_2
 
-    def _count_end(self, evidence: Evidence, kind: int, call: OutgoingCall, child: Optional[bytes]) -> bool:
+    def _count_end(
+        self, evidence: Evidence, kind: int, call: OutgoingCall, child: Optional[bytes], version: int
+    ) -> bool:
         """Counts the end of a call. False: its history has too many events to read them all, and is not kept."""
         if kind == RECV_RESPONSE:
             evidence.count_prerequisites(False, self.service, call.peer, call.name)
         if child is not None and evidence.has_conditions:
             try:
-                evidence.count_segment(decode_counted(child))
+                evidence.count_segment(decode_counted(child, version))
             except TooManyEvents:
                 return False
             except FaultloomError:
@@ -336,6 +358,34 @@ class Scope:
         if self._streams is not None and number in self._streams:
             self._streams[number].add(piece)
 
+    def record_unscoped(self, calls: Sequence[UnscopedCall], more: int) -> None:
+        """Records calls that belonged to no request: equal ones together, in the order of the first of each.
+
+        ``more``: the number of calls of which nothing else is known.
+        """
+        listed: Dict[UnscopedCall, int] = {}
+        for call in calls:
+            if call in listed or len(listed) < UNSCOPED_EVENTS_MAX:
+                listed[call] = listed.get(call, 0) + 1
+            else:
+                more += 1
+        with self._lock:
+            if self.is_finished:
+                return
+            for call, count in listed.items():
+                self._record_unscoped(call, count)
+            if more:
+                self._record_unscoped(OTHER_CALLS, more)
+
+    def _record_unscoped(self, call: UnscopedCall, count: int) -> None:
+        if self._strings is _NO_STRINGS or len(self.calls) == 1:  # shared with other scopes
+            self._strings = self._strings.copy()
+        names = _encode_call(self._strings, call.name, call.peer)
+        rest = names + encode_varint(count) + encode_string(truncate_text(call.site, NAME_BYTES))
+        self._record(UNSCOPED_CALLS | (TAG_HTTP if call.http else 0), rest)
+        if not self._is_full:
+            self._version = VERSION_2
+
     # -- the answer
 
     def finish(self, status: int, name: str = "") -> Optional[bytes]:
@@ -349,8 +399,11 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending_calls()
+            if SENT_UNSCOPED.sent != self._unscoped_before:
+                self.record_unscoped(*SENT_UNSCOPED.since(self._unscoped_before))
             self._events.append((SEND_RESPONSE, self._clock(), _SMALL[status] if status < 128 else encode_varint(status)))
             self.is_finished = True
+            OPEN_SCOPES.discard(self._lock)
             history = self._encode_events(name or self.call_name)
         if self.destination is None:
             return history
@@ -367,7 +420,7 @@ class Scope:
                 return None
             events = self._encode_events(None)
             data = events if self._taken else self._encode_events("") + events
-            piece = encode_piece(self._taken, data)
+            piece = encode_piece(self._taken, data, version=self._version)
             if message_bytes + field_length(len(piece)) > envelope.receive_limit:
                 self._written = events
                 return None
@@ -385,19 +438,25 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending_calls()
+            if SENT_UNSCOPED.sent != self._unscoped_before:
+                self.record_unscoped(*SENT_UNSCOPED.since(self._unscoped_before))
             self._events.append((SEND_RESPONSE, self._clock(), encode_varint(status)))
             self.is_finished = True
+            OPEN_SCOPES.discard(self._lock)
             events = self._encode_events(None)
             head = b"" if self._taken else self._encode_events(name or self.call_name)
         if self.destination is not None:
             self.destination(head + events)
             return None
-        return encode_last_piece(self._taken, head, events, self._is_full) if self.envelope.history else None
+        if not self.envelope.history:
+            return None
+        return encode_last_piece(self._taken, head, events, self._is_full, self._version)
 
     def abandon(self) -> None:
         """Finishes the scope without an answer."""
         with self._lock:
             self.is_finished = True
+            OPEN_SCOPES.discard(self._lock)
             self._events, self._written = [], b""
 
     def _end_pending_calls(self) -> None:
@@ -425,7 +484,7 @@ class Scope:
                 start = low_bits + _encode_high_bits(us >> 28)
             else:
                 start = encode_varint(us)
-            head = b"\1" + self.envelope.call.to_bytes(8, "big") + flags + _encode_names(self.service, name) + start + self._written
+            head = _SMALL[self._version] + self.envelope.call.to_bytes(8, "big") + flags + _encode_names(self.service, name) + start + self._written
         self._written = b""
         out = bytearray()
         last, begin = self._last_us, self._start_ns

@@ -14,6 +14,9 @@ from .errors import FaultloomError, malformed
 from .plan import FAULTS_MAX
 from .primitives import U64, Reader, encode_varint
 
+VERSION = 1
+#: the version of a history with events that version 1 does not have: inherited calls, calls that belonged to no request
+VERSION_2 = 2
 HISTORY_BYTES = 4 << 20
 DEPTH_MAX = 64
 EVENTS_MAX = 100_000
@@ -21,16 +24,17 @@ EVENTS_MAX = 100_000
 COUNTED_EVENTS_MAX = 10_000
 HEAD_BYTES = 9
 
-SEND_REQUEST, RECV_RESPONSE, CALL_FAILED, SEND_RESPONSE = 1, 2, 3, 4
-# flags in the tag of SEND_REQUEST
+SEND_REQUEST, RECV_RESPONSE, CALL_FAILED, SEND_RESPONSE, UNSCOPED_CALLS = 1, 2, 3, 4, 5
+# flags in the tag of SEND_REQUEST; TAG_HTTP also of UNSCOPED_CALLS
 TAG_FAULT = 8  # a fault fired
 TAG_HTTP = 16  # an HTTP request
+TAG_INHERITED = 32  # version 2: the call has the scope of its thread or task, because its context had none
 # flags in the tag of RECV_RESPONSE and CALL_FAILED
 TAG_CHILD = 8  # a child history follows
 TAG_GAP = 16  # the callee may have run and no history arrived
 TAKES_FIELD = 4  # flag of a segment: requests of the answered method may have their envelope in a field
 
-_KINDS = ("", "SEND_REQUEST", "RECV_RESPONSE", "CALL_FAILED", "SEND_RESPONSE")
+_KINDS = ("", "SEND_REQUEST", "RECV_RESPONSE", "CALL_FAILED", "SEND_RESPONSE", "UNSCOPED_CALLS")
 
 
 class Event(NamedTuple):
@@ -46,6 +50,9 @@ class Event(NamedTuple):
     status: int = 0
     gap: bool = False
     child: Optional["Segment"] = None
+    inherited: bool = False
+    calls: int = 0
+    site: str = ""
 
 
 @dataclass
@@ -79,15 +86,24 @@ def _event_json(event: Event, call: int) -> Dict[str, Any]:
             id=f"{derive_call_id(call, event.call):016x}",
             name=event.name,
             peer=event.peer,
-            protocol="http" if event.http else "grpc",
+            protocol=_protocol(event),
             fault=event.fault,
         )
+        if event.inherited:
+            out["inherited"] = True
+        return out
+    if event.kind == UNSCOPED_CALLS:
+        out.update(name=event.name, peer=event.peer, protocol=_protocol(event), count=event.calls, site=event.site)
         return out
     out["status"] = event.status
     if event.kind != SEND_RESPONSE:
         child = event.child.to_json(derive_call_id(call, event.call)) if event.child else None
         out.update(call=event.call, gap=event.gap, child=child)
     return out
+
+
+def _protocol(event: Event) -> str:
+    return "http" if event.http else "grpc"
 
 
 @dataclass
@@ -101,23 +117,34 @@ class History:
         return {"call": f"{self.call:016x}", "segment": self.segment.to_json(self.call)}
 
 
-def split_history(data: bytes) -> Tuple[int, bytes]:
-    """The id of the answered call, and the bytes of the root segment."""
+class Head(NamedTuple):
+    """What a history has before its segment. ``call``: the id of the answered call."""
+
+    version: int
+    call: int
+
+
+def split_history(data: bytes) -> Tuple[Head, bytes]:
+    """The head, and the bytes of the root segment."""
     if len(data) > HISTORY_BYTES:
         raise malformed("history too large")
     if not data:
         raise malformed("empty history")
-    if data[0] != 1:
+    if not _is_supported(data[0]):
         raise FaultloomError("unsupported_version")
     if len(data) < HEAD_BYTES:
         raise malformed("ends early")
-    return int.from_bytes(data[1:HEAD_BYTES], "big"), data[HEAD_BYTES:]
+    return Head(data[0], int.from_bytes(data[1:HEAD_BYTES], "big")), data[HEAD_BYTES:]
+
+
+def _is_supported(version: int) -> bool:
+    return version == VERSION or version == VERSION_2
 
 
 def can_begin_tail(data: bytes) -> bool:
     """Whether these bytes can be the history in a tail.
 
-    It is small enough and has version 1, a call id, and a segment that can be read up to its events.
+    It is small enough and has version 1 or 2, a call id, and a segment that can be read up to its events.
 
     Readers search for the start of a tail by its first bytes, so flags that HTTP does not use and control characters
     in the service are excluded.
@@ -132,23 +159,23 @@ def can_begin_tail(data: bytes) -> bool:
 
 def takes_field(data: bytes) -> bool:
     """Whether the service of this history accepts envelopes in a field of the answered method's requests."""
-    return len(data) > HEAD_BYTES and data[0] == 1 and bool(data[HEAD_BYTES] & TAKES_FIELD)
+    return len(data) > HEAD_BYTES and _is_supported(data[0]) and bool(data[HEAD_BYTES] & TAKES_FIELD)
 
 
 def decode_history(data: bytes) -> History:
     """Raises ``malformed`` or ``unsupported_version``."""
-    call, segment = split_history(data)
-    return History(call, decode_segment(segment))
+    head, segment = split_history(data)
+    return History(head.call, decode_segment(segment, head.version))
 
 
-def decode_segment(data: bytes) -> Segment:
-    """A segment without the head of a history, as scopes embed it."""
-    return _segment(data, 0, len(data), 0, _Budget(EVENTS_MAX))
+def decode_segment(data: bytes, version: int = VERSION) -> Segment:
+    """A segment without the head of a history, as scopes embed it. ``version``: that of its history."""
+    return _segment(data, 0, len(data), 0, _Budget(version, EVENTS_MAX))
 
 
-def decode_counted(data: bytes) -> Segment:
+def decode_counted(data: bytes, version: int = VERSION) -> Segment:
     """``decode_segment`` for a scope that counts the events. Raises ``TooManyEvents`` beyond 10,000 of them."""
-    return _segment(data, 0, len(data), 0, _Budget(COUNTED_EVENTS_MAX, ends_reading=True))
+    return _segment(data, 0, len(data), 0, _Budget(version, COUNTED_EVENTS_MAX, ends_reading=True))
 
 
 class TooManyEvents(FaultloomError):
@@ -161,13 +188,14 @@ class TooManyEvents(FaultloomError):
 class _Budget:
     """The events that may still be read, of all nested segments together.
 
-    ``ends_reading``: reading ends where the budget ends. Otherwise only the segment that exceeds it is left out.
+    ``version``: that of the history, which decides which events and flags there are. ``ends_reading``: reading ends
+    where the budget ends. Otherwise only the segment that exceeds it is left out.
     """
 
-    __slots__ = ("ends_reading", "left")
+    __slots__ = ("ends_reading", "left", "version")
 
-    def __init__(self, left: int, ends_reading: bool = False) -> None:
-        self.left, self.ends_reading = left, ends_reading
+    def __init__(self, version: int, left: int, ends_reading: bool = False) -> None:
+        self.version, self.left, self.ends_reading = version, left, ends_reading
 
 
 def read_segment_head(r: Reader) -> Segment:
@@ -203,14 +231,15 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: _Budget) -> 
             raise malformed("events after the answer")
         tag = r.u8()
         at_us += r.varint()
-        if tag & ~31 or at_us > U64:
-            raise malformed("event")
         kind = tag & 7
+        if tag & ~31 and (tag & ~63 or budget.version != VERSION_2 or kind != SEND_REQUEST) or at_us > U64:
+            raise malformed("event")
         if kind == SEND_REQUEST:
             sent += 1
             name, peer = _reference(r, table), _reference(r, table)
             fault = r.count(FAULTS_MAX - 1) if tag & TAG_FAULT else None
-            events.append(Event(kind, at_us, sent, name, peer, bool(tag & TAG_HTTP), fault))
+            inherited = bool(tag & TAG_INHERITED)
+            events.append(Event(kind, at_us, sent, name, peer, bool(tag & TAG_HTTP), fault, inherited=inherited))
         elif kind == RECV_RESPONSE or kind == CALL_FAILED:
             call = r.varint()
             if not 0 < call <= sent or call in ended:
@@ -226,6 +255,10 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: _Budget) -> 
             events.append(Event(kind, at_us, call, status=status, gap=bool(tag & TAG_GAP)))
         elif kind == SEND_RESPONSE and not tag & ~7:
             events.append(Event(kind, at_us, status=r.varint()))
+        elif kind == UNSCOPED_CALLS and budget.version == VERSION_2 and not tag & TAG_CHILD:
+            name, peer = _reference(r, table), _reference(r, table)
+            calls, site = r.varint(), r.string(0, 200)
+            events.append(Event(kind, at_us, name=name, peer=peer, http=bool(tag & TAG_HTTP), calls=calls, site=site))
         else:
             raise malformed("event kind")
     # after the segment's own events: however large a nested segment is, they are not left out
@@ -268,13 +301,16 @@ def _raw_events(r: Reader, table: Optional[List[str]]) -> List[_Raw]:
         step_us = r.varint()
         fixed_at = r.at
         kind = tag & 7
-        if kind == SEND_REQUEST:
+        if kind == SEND_REQUEST or kind == UNSCOPED_CALLS:
             for _ in range(2):
                 if table is not None:
                     _reference(r, table)
                 elif not r.varint():
                     r.string(1, 200)
-            if tag & TAG_FAULT:
+            if kind == UNSCOPED_CALLS:
+                r.varint()
+                r.string(0, 200)
+            elif tag & TAG_FAULT:
                 r.varint()
         elif kind == RECV_RESPONSE or kind == CALL_FAILED:
             r.varint()

@@ -9,7 +9,7 @@ import json
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Union
 
 from .call_id import derive_call_id
-from .history import CALL_FAILED, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Event, History, Segment
+from .history import CALL_FAILED, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, UNSCOPED_CALLS, Event, History, Segment
 from .primitives import U64
 
 SERVER, CLIENT = 2, 3
@@ -69,7 +69,8 @@ class _SpanWriter:
         self._services = services
 
     def add_segment(self, segment: Segment, call: int, callers_name: str, has_parent: bool) -> None:
-        events = segment.events
+        unscoped = min(U64, sum(event.calls for event in segment.events))
+        events = [event for event in segment.events if event.kind != UNSCOPED_CALLS]  # these end nothing
         server = derive_call_id(call, 0)
         spans = self._services.setdefault(segment.service, [])
         answer = next((e for e in events if e.kind == SEND_RESPONSE), None)
@@ -83,6 +84,8 @@ class _SpanWriter:
             attributes.append(_attribute("faultloom.truncated", True))
         if segment.faults_off:
             attributes.append(_attribute("faultloom.faults_off", True))
+        if unscoped:
+            attributes.append(_attribute("faultloom.unscoped_calls", unscoped))
         last_us = events[-1].at_us if events else 0
         name = segment.name or callers_name or segment.service
         parent = f"{call:016x}" if has_parent else ""
@@ -113,6 +116,8 @@ class _SpanWriter:
             attributes.append(_attribute("faultloom.failed", True))
         if end is None or end.gap:
             attributes.append(_attribute("faultloom.gap", True))
+        if sent.inherited:
+            attributes.append(_attribute("faultloom.inherited", True))
         end_us = last_us if end is None else end.at_us
         start_us = segment.start_us + sent.at_us
         spans.append(self._span(CLIENT, id, parent, sent.name, start_us, end_us - sent.at_us, failed, attributes))

@@ -3,7 +3,7 @@
 A caller that ends a stream early has the history until then: every reply message carries what is new, the trailer the
 rest. Pieces end between events.
 
-    0x81 │ flags: 1 last, 2 truncated │ varint: bytes of the history before this piece │ the next bytes of it
+    0x81 │ flags: 1 last, 2 truncated, 4 version 2 │ varint: bytes of the history before it │ the next bytes of it
 """
 
 from __future__ import annotations
@@ -12,26 +12,33 @@ from typing import Any, Iterable, List, Optional, Tuple
 
 from .carriers import GRPC_KEY, TRAILER_BYTES
 from .errors import FaultloomError
-from .history import HEAD_BYTES, HISTORY_BYTES, read_segment_head, truncate_events
+from .history import HEAD_BYTES, HISTORY_BYTES, VERSION, VERSION_2, read_segment_head, split_history, truncate_events
 from .primitives import Reader, encode_varint
 
 PIECE = 0x81
 LAST, TRUNCATED = 1, 2
+#: the history has version 2, although a head that was sent before has version 1
+PIECE_VERSION_2 = 4
 
 
-def encode_piece(offset: int, data: bytes, flags: int = 0) -> bytes:
+def encode_piece(offset: int, data: bytes, flags: int = 0, version: int = VERSION) -> bytes:
+    """``version``: that of the history now."""
+    if version == VERSION_2:
+        flags |= PIECE_VERSION_2
     return bytes((PIECE, flags)) + encode_varint(offset) + data
 
 
-def encode_last_piece(offset: int, head: bytes, events: bytes, truncated: bool = False) -> Optional[bytes]:
+def encode_last_piece(
+    offset: int, head: bytes, events: bytes, truncated: bool = False, version: int = VERSION
+) -> Optional[bytes]:
     """The piece for a stream's trailer.
 
     ``head`` is empty if a message has carried it. None: even the frame does not fit.
     """
-    whole = encode_piece(offset, head + events, LAST | TRUNCATED * truncated)
+    whole = encode_piece(offset, head + events, LAST | TRUNCATED * truncated, version)
     if len(whole) <= TRAILER_BYTES:
         return whole
-    frame = encode_piece(offset, head, LAST | TRUNCATED)
+    frame = encode_piece(offset, head, LAST | TRUNCATED, version)
     truncated_events = truncate_events(events, TRAILER_BYTES - len(frame))
     return None if truncated_events is None else frame + truncated_events
 
@@ -43,7 +50,7 @@ def decode_piece(data: bytes) -> Optional[Tuple[int, int, bytes]]:
         kind, flags, offset = r.u8(), r.u8(), r.varint()
     except FaultloomError:
         return None
-    return (flags, offset, r.rest()) if kind == PIECE and not flags & ~3 else None
+    return (flags, offset, r.rest()) if kind == PIECE and not flags & ~7 else None
 
 
 class PieceJoiner:
@@ -55,6 +62,7 @@ class PieceJoiner:
         self._size = 0
         self._open = True
         self._truncated = False
+        self._is_version_2 = False
         #: the last piece arrived: the callee has finished
         self.is_complete = False
 
@@ -68,6 +76,7 @@ class PieceJoiner:
         self._parts.append(rest)
         self._size += len(rest)
         self._truncated |= bool(flags & TRUNCATED)
+        self._is_version_2 |= bool(flags & PIECE_VERSION_2)
         if flags & LAST:
             self._open, self.is_complete = False, True
 
@@ -91,12 +100,15 @@ class PieceJoiner:
     def history(self) -> Optional[bytes]:
         """The pieces so far as an ordinary history. None: its head has not come, or it belongs to another call."""
         data = bytearray(b"".join(self._parts))
-        if len(data) <= HEAD_BYTES or data[0] != 1 or data[1:HEAD_BYTES] != self._call.to_bytes(8, "big"):
-            return None
         try:
+            head, _ = split_history(bytes(data))
+            if head.call != self._call:
+                return None
             read_segment_head(Reader(bytes(data), HEAD_BYTES))
         except FaultloomError:
             return None
+        if self._is_version_2:
+            data[0] = VERSION_2
         if not self.is_whole:
             data[HEAD_BYTES] |= 1
         return bytes(data)

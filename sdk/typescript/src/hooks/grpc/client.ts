@@ -7,8 +7,9 @@
  * library itself creates the errors that the application gets.
  */
 
-import { currentScope } from '../../scope/context';
+import { currentScope, isUnscoped } from '../../scope/context';
 import type { Service } from '../../scope/service';
+import { addUnscopedGrpc } from '../../scope/unscoped';
 import type { Loose, Patch } from '../patch';
 import { ChannelTarget, GrpcCall } from './call';
 import { instrument, intercept, LibraryCall } from './intercept';
@@ -45,6 +46,8 @@ export function hookClient(patch: Patch, grpc: Loose): void {
           const scope = currentScope();
           if (scope !== undefined) {
             intercept(call, new GrpcCall(scope, call, method, targetOf(this, scope.service), grpc, hasOneReply));
+          } else if (isUnscoped()) {
+            addUnscopedGrpc(authorityOf(String(this['getTarget']())), method);
           }
         } catch {
           // a call of an unknown class goes out unchanged

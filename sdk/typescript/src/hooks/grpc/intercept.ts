@@ -6,7 +6,7 @@
  * more than everything else that is done for it.
  */
 
-import { isCurrentScope, withScope } from '../../scope/context';
+import { isCurrentScope, UntracedRequest, untracedRequest, withScope } from '../../scope/context';
 import type { Scope } from '../../scope/scope';
 import { Unsupported } from '../patch';
 import type { Metadata, Status } from './status';
@@ -105,25 +105,29 @@ export function originalMethods(call: LibraryCall): LibraryCall {
 
 /** Reports events in no scope: a connection may have been opened in the scope of another request. */
 class DetachedListener implements Listener {
+  private readonly request = untracedRequest();
+
   constructor(private readonly listener: Listener) {}
 
   onReceiveMetadata(metadata: Metadata): void {
-    reportMetadata(undefined, this.listener, metadata);
+    reportMetadata(this.request, this.listener, metadata);
   }
 
   onReceiveMessage(message: Buffer): void {
-    reportMessage(undefined, this.listener, message);
+    reportMessage(this.request, this.listener, message);
   }
 
   onReceiveStatus(status: Status): void {
-    reportStatus(undefined, this.listener, status);
+    reportStatus(this.request, this.listener, status);
   }
 }
 
-// These report an event in a scope (undefined: in none) and switch only if necessary. They contain no closure: a
-// function that may create one allocates its context at every call.
+type Context = Scope | UntracedRequest | undefined;
 
-export function reportMetadata(scope: Scope | undefined, listener: Listener, metadata: Metadata): void {
+// These report an event in a scope (undefined: in none) or for an untraced request, and switch only if necessary. They
+// contain no closure: a function that may create one allocates its context at every call.
+
+export function reportMetadata(scope: Context, listener: Listener, metadata: Metadata): void {
   if (isCurrentScope(scope)) {
     listener.onReceiveMetadata(metadata);
   } else {
@@ -131,7 +135,7 @@ export function reportMetadata(scope: Scope | undefined, listener: Listener, met
   }
 }
 
-export function reportMessage(scope: Scope | undefined, listener: Listener, message: Buffer): void {
+export function reportMessage(scope: Context, listener: Listener, message: Buffer): void {
   if (isCurrentScope(scope)) {
     listener.onReceiveMessage(message);
   } else {
@@ -139,7 +143,7 @@ export function reportMessage(scope: Scope | undefined, listener: Listener, mess
   }
 }
 
-export function reportStatus(scope: Scope | undefined, listener: Listener, status: Status): void {
+export function reportStatus(scope: Context, listener: Listener, status: Status): void {
   if (isCurrentScope(scope)) {
     listener.onReceiveStatus(status);
   } else {

@@ -11,9 +11,10 @@
  * the method's entry and keeps the envelope for the handler.
  */
 
-import { withScope } from '../../scope/context';
+import { UntracedRequest, withScope } from '../../scope/context';
 import type { Process } from '../../scope/process';
 import type { Scope } from '../../scope/scope';
+import { anyOpenScope } from '../../scope/unscoped';
 import { BAGGAGE, TRACEPARENT } from '../../wire/bridge';
 import { appendField, cutField, fieldLength, MAX_TRAILER_BYTES, mightHaveField } from '../../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../../wire/envelope';
@@ -96,8 +97,40 @@ function splitEnvelopes(deserialize: Fn): Fn {
 function traced(grpc: Loose, process: Process, name: string, handler: Fn, unary: boolean): Fn {
   return function (this: unknown, call: Loose, reply: unknown) {
     const scope = beginScope(grpc, process, name, call, unary);
-    return scope === null ? handler.call(this, call, reply) : withScope(scope, runHandler, handler, this, call, reply);
+    const context = scope ?? untraced(call);
+    return context === null
+      ? handler.call(this, call, reply)
+      : withScope(context, runHandler, handler, this, call, reply);
   };
+}
+
+/**
+ * The context of a call that is not traced, until its status is sent; null if no scope is open, which might count its
+ * calls.
+ */
+function untraced(call: Loose): UntracedRequest | null {
+  if (!anyOpenScope()) {
+    return null;
+  }
+  try {
+    const context: UntracedRequest = { isUntraced: true, finished: false };
+    const libraryCall = lowestCall(call);
+    const { sendStatus } = libraryCall;
+    libraryCall.sendStatus = (status) => {
+      context.finished = true;
+      sendStatus.call(libraryCall, status);
+    };
+    emitIn(context, call);
+    return context;
+  } catch {
+    return null;
+  }
+}
+
+/** Emits the events of a call in its context; the connection emits them in no scope. */
+function emitIn(context: Scope | UntracedRequest, call: Loose): void {
+  const emit = call['emit'] as Fn;
+  call['emit'] = (...args: unknown[]) => withScope(context, () => emit.apply(call, args));
 }
 
 function runHandler(handler: Fn, self: unknown, call: Loose, reply: unknown): unknown {
@@ -176,9 +209,7 @@ function attach(grpc: Loose, scope: Scope, call: Loose, libraryCall: LibraryServ
     }
     sendStatus.call(libraryCall, status);
   };
-  // the connection emits these events in no scope
-  const emit = call['emit'] as Fn;
-  call['emit'] = (...args: unknown[]) => withScope(scope, () => emit.apply(call, args));
+  emitIn(scope, call);
 }
 
 /** Adds the history of one call to its reply messages and trailers. */

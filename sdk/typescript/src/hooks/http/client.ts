@@ -9,9 +9,10 @@
 import type { Agent, ClientRequest, RequestOptions } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import { urlToHttpOptions } from 'node:url';
-import { currentScope, withoutScope } from '../../scope/context';
+import { currentScope, isUnscoped, untracedRequest, withScope } from '../../scope/context';
 import { waitForFault } from '../../scope/fault-wait';
 import type { OutgoingCall, Scope } from '../../scope/scope';
+import { addUnscopedHttp } from '../../scope/unscoped';
 import { ACCEPT_TAIL } from '../../wire/envelope';
 import { rawHttpName } from '../../wire/names';
 import { FaultEffect, faultEffect } from '../faults';
@@ -38,6 +39,9 @@ export function hookHttpClient(patch: Patch, module: Loose, port: number): void 
 function traced(make: Fn, module: Loose, port: number, args: unknown[]): ClientRequest {
   const scope = currentScope();
   if (scope === undefined) {
+    if (isUnscoped()) {
+      countUnscoped(port, args);
+    }
     return detachEvents(make(...args));
   }
   let prepared: Prepared | null = null;
@@ -49,11 +53,24 @@ function traced(make: Fn, module: Loose, port: number, args: unknown[]): ClientR
   return prepared === null ? make(...args) : send(make, prepared);
 }
 
+/** Counts a request that belongs to no scope. */
+function countUnscoped(port: number, args: unknown[]): void {
+  try {
+    const target = describe(port, args);
+    if (target.method !== 'CONNECT') {
+      addUnscopedHttp(target.authority, target.method, target.path);
+    }
+  } catch {
+    // arguments that Node itself rejects
+  }
+}
+
 /** Emits events in no scope: a kept connection may have been opened in the scope of another request. */
 function detachEvents(request: ClientRequest): ClientRequest {
+  const untraced = untracedRequest();
   const loose = request as unknown as Loose;
   const emit = loose['emit'] as Fn;
-  loose['emit'] = (...args: unknown[]) => withoutScope(() => emit.apply(request, args));
+  loose['emit'] = (...args: unknown[]) => withScope(untraced, () => emit.apply(request, args));
   return request;
 }
 
@@ -67,7 +84,18 @@ interface Prepared {
   address: Address;
 }
 
-function prepare(scope: Scope, module: Loose, port: number, args: unknown[]): Prepared | null {
+/** What the arguments of a request mean. */
+interface Target {
+  options: RequestOptions;
+  callback: unknown;
+  method: string;
+  path: string;
+  address: Address;
+  /** "host:port" of the callee, which a proxy may be in front of. */
+  authority: string;
+}
+
+function describe(port: number, args: unknown[]): Target {
   const first = args[0];
   const url = typeof first === 'string' ? new URL(first) : first instanceof URL ? first : null;
   const rest = url === null ? args : args.slice(1);
@@ -75,9 +103,6 @@ function prepare(scope: Scope, module: Loose, port: number, args: unknown[]): Pr
   const callback = rest.find((one) => typeof one === 'function');
   const options: RequestOptions = url === null ? { ...explicit } : { ...urlToHttpOptions(url), ...explicit };
   const method = (options.method ?? 'GET').toUpperCase();
-  if (method === 'CONNECT') {
-    return null;
-  }
   const address = {
     host: String(options.hostname ?? options.host ?? 'localhost'),
     port: Number(options.port ?? options.defaultPort ?? (options.agent as Loose | undefined)?.['defaultPort'] ?? port),
@@ -89,6 +114,14 @@ function prepare(scope: Scope, module: Loose, port: number, args: unknown[]): Pr
   if (proxied !== null) {
     path = proxied.pathname;
     authority = proxied.port === '' ? `${proxied.hostname}:80` : proxied.host;
+  }
+  return { options, callback, method, path, address, authority };
+}
+
+function prepare(scope: Scope, module: Loose, port: number, args: unknown[]): Prepared | null {
+  const { options, callback, method, path, address, authority } = describe(port, args);
+  if (method === 'CONNECT') {
+    return null;
   }
   const accept = scope.envelope.history && method !== 'HEAD' ? ACCEPT_TAIL : 0;
   const call = scope.beginCall(true, scope.service.peerName(authority), rawHttpName(method, path), accept, 0);

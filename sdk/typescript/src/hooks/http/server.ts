@@ -4,8 +4,10 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { withScope } from '../../scope/context';
+import { UntracedRequest, untracedRequest, withScope } from '../../scope/context';
 import type { Process } from '../../scope/process';
+import type { Scope } from '../../scope/scope';
+import { anyOpenScope } from '../../scope/unscoped';
 import { lastValue } from '../../wire/carrier';
 import { HTTP_HEADER } from '../../wire/envelope';
 import type { Fn, Loose, Patch } from '../patch';
@@ -24,12 +26,35 @@ export function hookHttpServer(patch: Patch, server: Loose, process: Process): v
         if (event !== 'request' && event !== 'checkContinue') {
           return emit.call(this, event, ...args);
         }
-        const reply = openReply(process, args[0] as IncomingMessage, args[1] as ServerResponse);
-        return reply === null
+        const [request, response] = args as [IncomingMessage, ServerResponse];
+        const context = openReply(process, request, response)?.scope ?? untraced(request, response);
+        return context === null
           ? emit.call(this, event, ...args)
-          : withScope(reply.scope, () => emit.call(this, event, ...args));
+          : withScope(context, () => emit.call(this, event, ...args));
       },
   );
+}
+
+/**
+ * The context of a request that is not traced, until its reply has ended; null if no scope is open, which might count
+ * its calls.
+ */
+function untraced(request: IncomingMessage, response: ServerResponse): UntracedRequest | null {
+  if (!anyOpenScope() || checked.has(request) || untracedRequest() !== undefined) {
+    return null;
+  }
+  const context: UntracedRequest = { isUntraced: true, finished: false };
+  response.once('close', () => (context.finished = true));
+  // the connection emits these events in no scope
+  emitIn(context, [request, response]);
+  return context;
+}
+
+function emitIn(context: Scope | UntracedRequest, emitters: object[]): void {
+  for (const emitter of emitters as Loose[]) {
+    const emit = emitter['emit'] as Fn;
+    emitter['emit'] = (...args: unknown[]) => withScope(context, () => emit.apply(emitter, args));
+  }
 }
 
 function openReply(process: Process, request: IncomingMessage, response: ServerResponse): ServerReply | null {
@@ -60,10 +85,7 @@ function openReply(process: Process, request: IncomingMessage, response: ServerR
     }
     const reply = new ServerReply(scope, request, response);
     // the connection emits these events in no scope
-    for (const emitter of [request, response] as unknown as Loose[]) {
-      const emit = emitter['emit'] as Fn;
-      emitter['emit'] = (...args: unknown[]) => withScope(scope, () => emit.apply(emitter, args));
-    }
+    emitIn(scope, [request, response]);
     return reply;
   } catch {
     return null;

@@ -22,10 +22,15 @@ function split(body: Buffer, size: number): { message: Buffer; history: Buffer |
 test('a body is the same however it is cut into chunks', () => {
   // text, starts of tails that are ruled out after some bytes, and the tail
   const start = HISTORY.subarray(0, 12);
-  const message = Buffer.concat([Buffer.from('text '.repeat(20)), start, start, Buffer.alloc(40, 1), start, Buffer.alloc(9)]);
-  const body = Buffer.concat([message, encodeTail(HISTORY)]);
-  for (const size of [1, 2, 3, 7, 16, 50, body.length]) {
-    assert.deepStrictEqual(split(body, size), { message, history: HISTORY }, `chunks of ${size}`);
+  const start2 = Buffer.concat([Buffer.of(2), start.subarray(1)]);
+  const text = Buffer.from('text '.repeat(20));
+  const message = Buffer.concat([text, start, start2, Buffer.alloc(40, 1), start, Buffer.alloc(9)]);
+  for (const version of [1, 2]) {
+    const history = Buffer.concat([Buffer.of(version), HISTORY.subarray(1)]);
+    const body = Buffer.concat([message, encodeTail(history)]);
+    for (const size of [1, 2, 3, 7, 16, 50, body.length]) {
+      assert.deepStrictEqual(split(body, size), { message, history }, `version ${version}, chunks of ${size}`);
+    }
   }
 });
 

@@ -10,8 +10,15 @@
 import { EMPTY } from '../../wire/bytes';
 import type { CallId } from '../../wire/callid';
 import { cutTail, ENDING_BYTES } from '../../wire/carrier';
-import { VERSION } from '../../wire/envelope';
-import { belongsToCall, FAULTS_OFF, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED } from '../../wire/history';
+import {
+  belongsToCall,
+  FAULTS_OFF,
+  HEAD_BYTES,
+  MAX_HISTORY_BYTES,
+  TRUNCATED,
+  VERSION_1,
+  VERSION_2,
+} from '../../wire/history';
 import { MAX_SERVICE_BYTES } from '../../wire/names';
 
 const MAX_TAIL_BYTES = MAX_HISTORY_BYTES + ENDING_BYTES;
@@ -89,7 +96,11 @@ export class TailSplitter {
 
 /** The first offset from which all bytes could be a tail, or their length. */
 function tailCandidate(bytes: Buffer): number {
-  for (let at = bytes.indexOf(VERSION); at >= 0; at = bytes.indexOf(VERSION, at + 1)) {
+  return Math.min(candidateOfVersion(VERSION_1, bytes), candidateOfVersion(VERSION_2, bytes));
+}
+
+function candidateOfVersion(version: number, bytes: Buffer): number {
+  for (let at = bytes.indexOf(version); at >= 0; at = bytes.indexOf(version, at + 1)) {
     if (bytes.length - at <= MAX_TAIL_BYTES && couldStartAt(bytes, at)) {
       return at;
     }

@@ -3,13 +3,15 @@
  * redirects and the application's interceptors.
  */
 
-import { currentScope } from '../../scope/context';
+import { currentScope, isUnscoped } from '../../scope/context';
 import type { Scope } from '../../scope/scope';
+import { addUnscopedHttp, anyOpenScope } from '../../scope/unscoped';
 import { ACCEPT_TAIL, HTTP_HEADER } from '../../wire/envelope';
 import { rawHttpName } from '../../wire/names';
 import { faultEffect } from '../faults';
 import { flatHeaders, withEnvelope } from '../http/request-headers';
 import { Fn, Loose, Patch, Unsupported } from '../patch';
+import type { Address } from '../http/errors';
 import { UndiciCall } from './call';
 import { createHandler, Handler, HandlerAdapter } from './handler';
 
@@ -36,9 +38,13 @@ function hookDispatcher(patch: Patch, prototype: Loose | undefined): void {
     (dispatch) =>
       function (this: Loose, options: Loose, handler: Handler) {
         const scope = currentScope();
-        return scope === undefined
-          ? dispatch.call(this, options, handler)
-          : traced(scope, this, dispatch, options, handler);
+        if (scope !== undefined) {
+          return traced(scope, this, dispatch, options, handler);
+        }
+        if (isUnscoped()) {
+          countUnscoped(this, options, handler);
+        }
+        return dispatch.call(this, options, handler) as unknown;
       },
   );
   hooked.add(owner);
@@ -47,7 +53,10 @@ function hookDispatcher(patch: Patch, prototype: Loose | undefined): void {
 const hooked = new WeakSet<object>();
 const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 
-/** Hooks the global fetch. Node loads its undici lazily, so the dispatcher is hooked at the first traced request. */
+/**
+ * Hooks the global fetch. Node loads its undici lazily, so the dispatcher is hooked at the first request while a scope
+ * is open.
+ */
 export function hookFetch(patch: Patch): void {
   const globals = globalThis as unknown as Loose;
   if (typeof globals['fetch'] !== 'function') {
@@ -59,7 +68,7 @@ export function hookFetch(patch: Patch): void {
     'fetch',
     (fetch) =>
       function (this: unknown, ...args: unknown[]) {
-        if (currentScope() === undefined) {
+        if (!anyOpenScope()) {
           return fetch.apply(this, args);
         }
         try {
@@ -105,7 +114,7 @@ function traced(scope: Scope, dispatcher: Loose, dispatch: Fn, options: Loose, h
   const out = new HandlerAdapter(handler);
   try {
     const headers = flatHeaders(options['headers']);
-    if (!headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === HTTP_HEADER)) {
+    if (!hasEnvelope(headers)) {
       [call, outgoing] = beginCall(scope, dispatcher, options, headers, out);
     } // otherwise another dispatcher has begun the call and passes it on
   } catch {
@@ -118,6 +127,49 @@ function traced(scope: Scope, dispatcher: Loose, dispatch: Fn, options: Loose, h
   return call.run(() => dispatch.call(dispatcher, outgoing, tracingHandler) as boolean);
 }
 
+/** The options and handlers of requests that were counted: a dispatcher passes them to others. */
+const counted = new WeakSet<object>();
+
+/** Counts a request that belongs to no scope, at the first of its dispatchers. */
+function countUnscoped(dispatcher: Loose, options: Loose, handler: Handler): void {
+  try {
+    const isKnown = counted.has(options) || counted.has(handler);
+    counted.add(options).add(handler);
+    if (isKnown || hasEnvelope(flatHeaders(options['headers']))) {
+      return;
+    }
+    const { method, path, authority } = describe(dispatcher, options);
+    if (method !== 'CONNECT') {
+      addUnscopedHttp(authority, method, path);
+    }
+  } catch {
+    // arguments that undici itself rejects
+  }
+}
+
+/** Whether a dispatcher has begun the call and passed it on. */
+function hasEnvelope(headers: string[]): boolean {
+  return headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === HTTP_HEADER);
+}
+
+interface Target {
+  method: string;
+  path: string;
+  address: Address;
+  authority: string;
+}
+
+function describe(dispatcher: Loose, options: Loose): Target {
+  const origin = new URL(String(options['origin'] ?? symbolProperty(dispatcher, 'url')));
+  const port = origin.port === '' ? (origin.protocol === 'https:' ? 443 : 80) : Number(origin.port);
+  return {
+    method: String(options['method'] ?? 'GET').toUpperCase(),
+    path: String(options['path'] ?? '/'),
+    address: { host: origin.hostname, port },
+    authority: `${origin.hostname}:${port}`,
+  };
+}
+
 function beginCall(
   scope: Scope,
   dispatcher: Loose,
@@ -125,15 +177,12 @@ function beginCall(
   headers: string[],
   out: HandlerAdapter,
 ): [UndiciCall | null, Loose] {
-  const origin = new URL(String(options['origin'] ?? symbolProperty(dispatcher, 'url')));
-  const port = origin.port === '' ? (origin.protocol === 'https:' ? 443 : 80) : Number(origin.port);
-  const method = String(options['method'] ?? 'GET').toUpperCase();
+  const { method, path, address, authority } = describe(dispatcher, options);
   if (method === 'CONNECT') {
     return [null, options];
   }
   const accept = scope.envelope.history && method !== 'HEAD' ? ACCEPT_TAIL : 0;
-  const name = rawHttpName(method, String(options['path'] ?? '/'));
-  const outgoing = scope.beginCall(true, scope.service.peerName(`${origin.hostname}:${port}`), name, accept, 0);
+  const outgoing = scope.beginCall(true, scope.service.peerName(authority), rawHttpName(method, path), accept, 0);
   if (outgoing === null) {
     return [null, options];
   }
@@ -141,7 +190,6 @@ function beginCall(
   const timeoutMs = typeof limit === 'number' && limit > 0 ? limit : null;
   const timeoutError = (): Error =>
     timeoutMs !== null || options['signal'] == null ? headersTimeout() : signalTimeout();
-  const address = { host: origin.hostname, port };
   const call = new UndiciCall(
     scope,
     outgoing,

@@ -17,9 +17,9 @@ import grpc
 from grpc._cython import cygrpc
 from grpc.aio._call import UnaryUnaryCall
 
-from ...scope.current import current_scope
 from ...scope.fault_wait import wait_for_fault_async
 from ...scope.scope import OutgoingCall, Scope
+from ...scope.unscoped import OPEN_SCOPES
 from ...wire.carriers import GRPC_KEY, cut_field
 from ...wire.history import HEAD_BYTES, TAKES_FIELD
 from ..faults import (
@@ -79,12 +79,11 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
 
     def __init__(self, request: Any, deadline: Any, metadata: Any, credentials: Any, wait_for_ready: Any, channel: Any, method: Any,
                  request_serializer: Any, response_deserializer: Any, loop: Any, *args: Any, **kwargs: Any) -> None:  # fmt: skip
-        scope = current_scope()
-        target = _targets.get(id(channel))
-        if scope is not None and target is not None:
+        target = _targets.get(id(channel)) if OPEN_SCOPES else None
+        if target is not None:
             name = method.decode() if isinstance(method, bytes) else method
-            call = scope.begin_call(False, target.peer, name, target.accepts)
-            if call is not None:
+            scope, call = target.begin_call(name)
+            if scope is not None and call is not None:
                 self._faultloom_call, self._faultloom_scope = call, scope
                 self._faultloom_authority = target.authority
                 effect = NO_FAULT

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, AsyncIterator, Callable, Dict, Optional
 
-from ...scope.current import CURRENT_SCOPE
+from ...scope.current import CURRENT_SCOPE, IN_UNTRACED_REQUEST
 from ...scope.scope import Scope
 from ...wire.history import TAKES_FIELD
 from ..faults import UNKNOWN
@@ -52,6 +52,7 @@ class _Interceptor:
             scope.call_name = details.method
         # in the call's own task, which may have inherited the scope in which the server was started
         CURRENT_SCOPE.set(scope)
+        IN_UNTRACED_REQUEST.set(scope is None)
         handler = await continuation(details)
         if scope is not None and scope.calls:
             self.takes = False

@@ -15,8 +15,8 @@ import grpc
 from grpc._cython import cygrpc
 from grpc.aio._call import StreamStreamCall, StreamUnaryCall, UnaryStreamCall
 
-from ...scope.current import current_scope
 from ...scope.fault_wait import wait_for_fault_async
+from ...scope.unscoped import OPEN_SCOPES
 from ..faults import CANCELED, LOST, UNAVAILABLE, fault_effect, record_unsent, to_timeout_ms
 from . import status
 from .client_stream import Replies
@@ -188,12 +188,10 @@ def traced(base: Any, target_of_channel: Callable[[Any], Optional[Target]]) -> A
     class TracedCall(base):  # type: ignore[misc]
         def __init__(self, request: Any, deadline: Any, metadata: Any, credentials: Any, wait_for_ready: Any, channel: Any, method: Any,
                      *args: Any, **kwargs: Any) -> None:  # fmt: skip
-            scope = current_scope()
-            target = None if scope is None else target_of_channel(channel)
-            call = None
-            if scope is not None and target is not None:
-                name = method.decode() if isinstance(method, bytes) else method
-                call = target.begin_call(scope, name)
+            target = target_of_channel(channel) if OPEN_SCOPES else None
+            scope, call = None, None
+            if target is not None:
+                scope, call = target.begin_call(method.decode() if isinstance(method, bytes) else method)
             if scope is None or target is None or call is None:
                 super().__init__(request, deadline, metadata, credentials, wait_for_ready, channel, method, *args, **kwargs)
                 return

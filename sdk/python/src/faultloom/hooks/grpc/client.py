@@ -17,9 +17,10 @@ from typing import Any, Callable, Optional, Tuple
 import grpc
 from grpc._channel import _InactiveRpcError
 
-from ...scope.current import CURRENT_SCOPE, current_scope
+from ...scope.current import CURRENT_SCOPE, call_flags, is_lost
 from ...scope.fault_wait import wait_for_fault
 from ...scope.scope import OutgoingCall, Scope
+from ...scope.unscoped import OPEN_SCOPES, count_unscoped
 from ...wire.carriers import GRPC_KEY, cut_field, field_cutter, field_ends
 from ...wire.history import HEAD_BYTES, RECV_RESPONSE, TAKES_FIELD
 from ...wire.pieces import PieceJoiner
@@ -151,6 +152,8 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
     ) -> Any:
         scope = CURRENT_SCOPE.get()
         if scope is None or scope.is_finished:
+            if OPEN_SCOPES and is_lost():
+                count_unscoped(False, self._target.peer, self._name)
             plain = self._plain
             if plain is None:
                 return self._inner(request, timeout, metadata, credentials, wait_for_ready, compression)
@@ -161,7 +164,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             raise _InactiveRpcError(state)
         # the steps of an ordinary call are inline: function calls would cost more than the steps
         target = self._target
-        call = scope.begin_call(False, target.peer, self._name, target.accepts)
+        call = scope.begin_call(False, target.peer, self._name, target.accepts, call_flags(scope))
         if call is None:
             return self._inner(request, timeout, metadata, credentials, wait_for_ready, compression)
         if call.fault is not None:
@@ -202,8 +205,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         return message
 
     def with_call(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
-        scope = current_scope()
-        call = None if scope is None else self._target.begin_call(scope, self._name)
+        scope, call = self._target.begin_call(self._name)
         if scope is None or call is None:
             return self._inner.with_call(request, timeout, metadata, *args, **kwargs)
         if call.fault is not None:
@@ -212,8 +214,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         return self._call_unchanged(scope, call, serialized, request, timeout, metadata, *args, **kwargs)
 
     def future(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
-        scope = current_scope()
-        call = None if scope is None else self._target.begin_call(scope, self._name)
+        scope, call = self._target.begin_call(self._name)
         if scope is None or call is None:
             return self._inner.future(request, timeout, metadata, *args, **kwargs)
         if call.fault is not None:

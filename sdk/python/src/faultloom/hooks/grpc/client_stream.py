@@ -17,7 +17,6 @@ from typing import Any, Callable, List, Optional
 
 import grpc
 
-from ...scope.current import current_scope
 from ...scope.fault_wait import wait_for_fault
 from ...scope.scope import OutgoingCall, Scope
 from ...wire.carriers import cut_field
@@ -90,8 +89,7 @@ class TracedStreams(grpc.UnaryStreamMultiCallable, grpc.StreamStreamMultiCallabl
         return getattr(self._inner, name)
 
     def __call__(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
-        scope = current_scope()
-        call = None if scope is None else self._target.begin_call(scope, self._name)
+        scope, call = self._target.begin_call(self._name)
         if scope is None or call is None:
             return self._inner(request, timeout, metadata, *args, **kwargs)
         effect = fault_effect("grpc", call.fault, to_timeout_ms(timeout))

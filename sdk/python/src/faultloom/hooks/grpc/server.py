@@ -19,8 +19,9 @@ from typing import Any, Callable, Optional, Set, Tuple
 
 from grpc._utilities import DictionaryGenericHandler, RpcMethodHandler
 
-from ...scope.current import CURRENT_SCOPE
+from ...scope.current import CURRENT_SCOPE, IN_UNTRACED_REQUEST
 from ...scope.scope import Scope
+from ...scope.unscoped import OPEN_SCOPES
 from ...wire.bridge import BAGGAGE
 from ...wire.carriers import GRPC_KEY, MAGIC
 from ...wire.history import TAKES_FIELD
@@ -128,6 +129,8 @@ class HandlerLookup:
                         scope = open_grpc_scope(metadata)
                         break
             if scope is None:
+                if OPEN_SCOPES:
+                    state.context.run(IN_UNTRACED_REQUEST.set, True)
                 handler = find(rpc_event, state, *args)
             else:
                 if scope.destination is not None or not scope.envelope.history:
@@ -152,16 +155,20 @@ class HandlerLookup:
                     if pair[0] in _KEYS:
                         break
                 else:
+                    if OPEN_SCOPES:
+                        IN_UNTRACED_REQUEST.set(True)  # the library looks handlers up in the call's own context
                     return self._registered_handler
             registered = self._registered_handler
             if get_ident() not in replaced:
                 return registered
             scope = open_grpc_scope(details.invocation_metadata)
             if scope is None:
+                if OPEN_SCOPES:
+                    IN_UNTRACED_REQUEST.set(True)
                 return registered
             if scope.destination is not None or not scope.envelope.history:
                 scope.call_name = self.name()
-            CURRENT_SCOPE.set(scope)  # the library looks handlers up in the call's own context
+            CURRENT_SCOPE.set(scope)
             return getattr(registered, CACHE_ATTRIBUTES[False], None) or handler_for(registered, scope, False)
 
         return handler

@@ -6,9 +6,11 @@ All clients share this module: synchronous and ``grpc.aio``, unary calls and str
 from __future__ import annotations
 
 import threading
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
+from ...scope.current import call_flags, current_scope, is_lost
 from ...scope.scope import OutgoingCall, Scope
+from ...scope.unscoped import OPEN_SCOPES, count_unscoped
 from ...wire.envelope import ACCEPT_FIELD, encode_accepts
 from ...wire.history import HEAD_BYTES, TAKES_FIELD, takes_field
 from ...wire.names import grpc_authority
@@ -36,7 +38,7 @@ class Callee:
             if not is_reply:
                 if call.in_field:
                     self.flag = 0
-            elif history is not None and history[:HEAD_BYTES] == call.head:
+            elif history is not None and history[1:HEAD_BYTES] == call.id_bytes:
                 self.flag = TAKES_FIELD if takes_field(history) else 0
             elif call.in_field:
                 self.flag, self.never = 0, True
@@ -68,8 +70,16 @@ class Target(NamedTuple):
                 callee = callees.setdefault(name, Callee()) if len(callees) < METHODS_MAX else METADATA_ONLY
         return callee
 
-    def begin_call(self, scope: Scope, name: str) -> Optional[OutgoingCall]:
-        return scope.begin_call(False, self.peer, name, self.accepts)
+    def begin_call(self, name: str) -> Tuple[Optional[Scope], Optional[OutgoingCall]]:
+        """Begins a call in the current scope. None: it is not traced, and is counted if it belongs to no request."""
+        scope = current_scope()
+        if scope is not None:
+            call = scope.begin_call(False, self.peer, name, self.accepts, call_flags(scope))
+            if call is not None:
+                return scope, call
+        if OPEN_SCOPES and is_lost():
+            count_unscoped(False, self.peer, name)
+        return None, None
 
 
 def target_for(target: Any, receive_limit: int, sends_fields: bool) -> Target:

@@ -8,17 +8,18 @@ Used for http.client and httpx.
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import Any, Callable, Iterable, NamedTuple, Optional
 
 from ...wire.carriers import END_BYTES, HISTORY_HEADER, REPLY_HEADER, cut_tail, last_value, may_have_tail
 from ...wire.envelope import decode_header
 from ...wire.errors import FaultloomError
-from ...wire.history import HEAD_BYTES, HISTORY_BYTES
+from ...wire.history import HEAD_BYTES, HISTORY_BYTES, VERSION, VERSION_2
 from ...wire.names import SERVICE_BYTES
 
 HOLD_BYTES = HISTORY_BYTES + END_BYTES
-_VERSION = 1
+_VERSIONS = re.compile(bytes((ord("["), VERSION, VERSION_2, ord("]"))))
 #: flags that the history of an HTTP reply may have: truncated, faults off
 _FLAGS = 3
 
@@ -122,9 +123,12 @@ class Window:
         self._bytes += data if self._decoder is None else self._decoder.feed(data)
         end = len(self._bytes)
         while True:
-            at = self._bytes.find(_VERSION, self._safe)
-            self._safe = end if at < 0 else at
-            if at < 0 or (end - at <= HOLD_BYTES and _could_be_tail(self._bytes, at)):
+            found = _VERSIONS.search(self._bytes, self._safe)
+            if found is None:
+                self._safe = end
+                return
+            at = self._safe = found.start()
+            if end - at <= HOLD_BYTES and _could_be_tail(self._bytes, at):
                 return
             self._safe += 1
 

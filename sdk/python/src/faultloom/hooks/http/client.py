@@ -12,9 +12,10 @@ import socket
 import sys
 from typing import Any, List, Optional
 
-from ...scope.current import current_scope
+from ...scope.current import call_flags, current_scope, is_lost
 from ...scope.fault_wait import wait_for_fault
 from ...scope.scope import OutgoingCall, Scope
+from ...scope.unscoped import OPEN_SCOPES, count_unscoped
 from ...wire.bridge import BAGGAGE, TRACEPARENT
 from ...wire.carriers import REQUEST_HEADER
 from ...wire.envelope import ACCEPT_TAIL, encode_accepts, encode_header
@@ -83,6 +84,8 @@ def patch(patch: Patch, module: Any) -> None:
 
     def traced_putrequest(self: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
         scope = current_scope()
+        if scope is None and OPEN_SCOPES and is_lost():
+            count(self, method, url)
         if scope is None and self._faultloom is None:
             return putrequest(self, method, url, *args, **kwargs)
         if self._faultloom is not None:
@@ -95,6 +98,12 @@ def patch(patch: Patch, module: Any) -> None:
                 self._faultloom = Exchange(scope, peer, raw_http_name(method, url or "/"))
             except Exception:
                 pass  # an unknown kind of connection is not traced
+
+    def count(self: Any, method: str, url: str) -> None:
+        try:
+            count_unscoped(True, this_process().peer_name(authority_of(self, url)), raw_http_name(method, url or "/"))
+        except Exception:
+            pass  # an unknown kind of connection
 
     def traced_endheaders(self: Any, *args: Any, **kwargs: Any) -> Any:
         exchange = self._faultloom
@@ -122,8 +131,12 @@ def patch(patch: Patch, module: Any) -> None:
     def begin(self: Any, exchange: Exchange) -> None:
         accept = ACCEPT_TAIL if accepts_only_decodable(",".join(header_values(self, b"accept-encoding"))) else 0
         header_values(self, REQUEST_HEADER.encode(), remove=True)  # one that the application forwards
-        call = exchange.call = exchange.scope.begin_call(True, exchange.peer, exchange.name, encode_accepts(accept, 0))
+        call = exchange.call = exchange.scope.begin_call(
+            True, exchange.peer, exchange.name, encode_accepts(accept, 0), call_flags(exchange.scope)
+        )
         if call is None:
+            if is_lost():
+                count_unscoped(True, exchange.peer, exchange.name)
             self._faultloom = None
             return
         effect = exchange.effect = exchange.effect_within(timeout_of(self))

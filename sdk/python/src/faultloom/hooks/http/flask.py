@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any, Dict
 
+from ...scope.unscoped import OPEN_SCOPES
 from ..patching import Patch
 from ..process import this_process
-from .wsgi import BAGGAGE_KEY, ENVIRON_KEY, serve
+from .wsgi import BAGGAGE_KEY, ENVIRON_KEY, SERVED_KEY, serve, serve_untraced
 
 _VARIABLE = re.compile(r"<(?:[^<>:]*(?:\([^<>]*\))?:)?([^<>:]+)>")
 
@@ -25,11 +26,15 @@ def patch(patch: Patch, module: Any) -> None:
     def traced_call(self: Any, environ: Dict[str, Any], start_response: Any) -> Any:
         if samples or ENVIRON_KEY in environ or BAGGAGE_KEY in environ:
             return serve(lambda e, s: call(self, e, s), environ, start_response, route_of)
+        if OPEN_SCOPES and SERVED_KEY not in environ:
+            return serve_untraced(lambda e, s: call(self, e, s), environ, start_response)
         return call(self, environ, start_response)
 
     def traced_wsgi_app(self: Any, environ: Dict[str, Any], start_response: Any) -> Any:
         if samples or ENVIRON_KEY in environ or BAGGAGE_KEY in environ:
             return serve(lambda e, s: wsgi_app(self, e, s), environ, start_response, route_of)
+        if OPEN_SCOPES and SERVED_KEY not in environ:
+            return serve_untraced(lambda e, s: wsgi_app(self, e, s), environ, start_response)
         return wsgi_app(self, environ, start_response)
 
     patch.replace(flask, "__call__", traced_call)

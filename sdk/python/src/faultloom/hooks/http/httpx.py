@@ -11,9 +11,10 @@ from typing import Any, AsyncIterator, Iterator, List, Mapping, Optional
 
 import httpx
 
-from ...scope.current import current_scope
+from ...scope.current import call_flags, current_scope, is_lost
 from ...scope.fault_wait import wait_for_fault, wait_for_fault_async
 from ...scope.scope import OutgoingCall, Scope
+from ...scope.unscoped import OPEN_SCOPES, count_unscoped
 from ...wire.bridge import BAGGAGE, TRACEPARENT
 from ...wire.carriers import REQUEST_HEADER
 from ...wire.envelope import ACCEPT_TAIL, encode_accepts, encode_header
@@ -105,13 +106,16 @@ class Exchange:
     def begin(request: httpx.Request) -> Optional[Exchange]:
         """Begins a call in the current scope. None: the request is not traced."""
         scope = current_scope()
-        if scope is None:
+        if scope is None and not (OPEN_SCOPES and is_lost()):
             return None
         url = request.url
         peer = this_process().peer_name(http_authority(url.host, url.port or _PORTS.get(url.scheme, 80)))
         name = raw_http_name(request.method, url.raw_path.decode("ascii", "replace"))
+        if scope is None:
+            count_unscoped(True, peer, name)
+            return None
         accept = ACCEPT_TAIL if accepts_only_decodable(request.headers.get("accept-encoding", "")) else 0
-        call = scope.begin_call(True, peer, name, encode_accepts(accept, 0))
+        call = scope.begin_call(True, peer, name, encode_accepts(accept, 0), call_flags(scope))
         return None if call is None else Exchange(scope, call, request)
 
     def end_not_sent(self) -> httpx.Response:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from ...scope.current import CURRENT_SCOPE
+from ...scope.current import CURRENT_SCOPE, IN_UNTRACED_REQUEST
 from ...scope.process import IncomingRequest
 from ...scope.scope import Scope
+from ...scope.unscoped import OPEN_SCOPES
 from ...wire.carriers import HEADER_BYTES, HISTORY_HEADER, REPLY_HEADER, allows_tail, encode_tail, last_value
 from ...wire.envelope import ACCEPT_TAIL, encode_header
 from ...wire.history import HISTORY_BYTES, truncate_history
@@ -62,7 +63,20 @@ def serve(
         request = IncomingRequest(envelope, environ.get(TRACEPARENT_KEY, ""), environ.get(BAGGAGE_KEY, ""))
         scope = process.open_scope(request)
     environ[SERVED_KEY] = scope is not None
-    return app(environ, start_response) if scope is None else Reply(app, environ, start_response, scope, route)
+    if scope is None:
+        return serve_untraced(app, environ, start_response)
+    return Reply(app, environ, start_response, scope, route)
+
+
+def serve_untraced(app: Callable[..., Iterable[bytes]], environ: Dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Runs ``app`` for a request without a scope. While other scopes are open, its calls are not counted for them."""
+    if not OPEN_SCOPES:
+        return app(environ, start_response)
+    token = IN_UNTRACED_REQUEST.set(True)
+    try:
+        return app(environ, start_response)
+    finally:
+        IN_UNTRACED_REQUEST.reset(token)
 
 
 def raw_path(environ: Dict[str, Any]) -> str:

@@ -74,8 +74,30 @@ final class Elsewhere {
                 thread.start();
                 thread.join(20_000);
                 return result[0];
+            case "thread-subclass":
+                String[] own = new String[1];
+                Thread subclass = new Thread() {
+                    @Override
+                    public void run() {
+                        own[0] = step.get();
+                    }
+                };
+                subclass.start();
+                subclass.join(20_000);
+                return own[0];
             case "virtual-thread":
                 return virtual(task);
+            case "outsider":
+                return Outsider.INSTANCE.run(step);
+            case "worker":
+                return Lazy.INSTANCE.run(step);
+            case "answered":
+                new Thread(() -> {
+                    Gate.await("answered");
+                    step.get();
+                    Gate.open("called");
+                }).start();
+                return "started";
             default:
                 return "no such executor: " + where;
         }
@@ -99,10 +121,19 @@ final class Elsewhere {
 
     /** A thread that was started before any request. */
     private static final class Outsider {
-        static final Outsider INSTANCE = new Outsider();
+        static final Worker INSTANCE = new Worker();
+    }
+
+    /** A thread that is started by the first request that uses it. */
+    private static final class Lazy {
+        static final Worker INSTANCE = new Worker();
+    }
+
+    /** A thread with a queue that no hook knows. */
+    private static final class Worker {
         private final List<Runnable> waiting = new ArrayList<>();
 
-        private Outsider() {
+        private Worker() {
             Thread thread = new Thread(this::loop);
             thread.setDaemon(true);
             thread.start();
@@ -111,6 +142,15 @@ final class Elsewhere {
         private synchronized void complete(CompletableFuture<String> future, String value) {
             waiting.add(() -> future.complete(value));
             notifyAll();
+        }
+
+        private String run(Supplier<String> step) throws Exception {
+            CompletableFuture<String> future = new CompletableFuture<>();
+            synchronized (this) {
+                waiting.add(() -> future.complete(step.get()));
+                notifyAll();
+            }
+            return future.get(20, TimeUnit.SECONDS);
         }
 
         private void loop() {

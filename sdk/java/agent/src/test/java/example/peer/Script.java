@@ -35,6 +35,11 @@ final class Script {
                     Thread.currentThread().interrupt();
                 }
                 return "slept";
+            case "wait":
+                return Gate.await(words[1]);
+            case "open":
+                Gate.open(words[1]);
+                return "opened";
             case "grpc":
                 return GrpcClient.unary(words[1], words[2], words.length > 3 ? words[3].replace('|', '\n') : "");
             case "stream":

@@ -7,6 +7,8 @@ import static net.bytebuddy.matcher.ElementMatchers.nameStartsWith;
 import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.not;
 import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
+import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
+import static net.bytebuddy.matcher.ElementMatchers.takesNoArguments;
 
 import dev.faultloom.agent.advice.TaskAdvice;
 import dev.faultloom.hooks.tasks.TaskPropagation;
@@ -21,8 +23,10 @@ import net.bytebuddy.asm.MemberSubstitution;
  * ThreadPoolExecutor           execute ──▶ runWorker, where task.run() is replaced, as subclasses may override the rest
  * ScheduledThreadPoolExecutor  delayedExecute ──▶ the same
  * ForkJoinTask                 constructor, fork ──▶ doExec; the stages of CompletableFuture are such tasks
- * CompletableFuture            constructor of a stage ──▶ tryFire, on the thread that completes it
- * Thread                       start ──▶ run; runWith where there are virtual threads
+ * CompletableFuture            constructor of a stage ──▶ tryFire, on the thread that completes it; of a first stage
+ *                              ──▶ run, as few processors give each a thread of its own
+ * Thread                       start ──▶ run; runWith where there are virtual threads. Without an executor the scope is
+ *                              inherited, because the thread may work for other requests too
  * </pre>
  */
 final class TaskInstaller {
@@ -44,12 +48,18 @@ final class TaskInstaller {
                 .transform(installer.advise(JDK, isConstructor(), TaskAdvice.Constructor.class))
                 .transform(installer.advise(JDK, named("fork"), TaskAdvice.SubmitsThis.class))
                 .transform(installer.advise(JDK, named("doExec"), TaskAdvice.Runs.class))
+                .type(named("java.util.concurrent.ForkJoinPool"))
+                .transform(installer.advise(JDK, named("createWorker"), TaskAdvice.StartsWorker.class))
                 .type(nameStartsWith("java.util.concurrent.CompletableFuture$"))
                 .transform(installer.advise(JDK, named("tryFire").and(not(isAbstract())), TaskAdvice.TriesToRun.class))
+                .type(nameStartsWith("java.util.concurrent.CompletableFuture$Async"))
+                .transform(installer.advise(JDK, named("run"), TaskAdvice.Runs.class))
                 .type(named("java.lang.Thread"))
-                .transform(installer.advise(JDK, named("start"), TaskAdvice.SubmitsThis.class))
+                .transform(installer.advise(JDK, named("start").and(takesNoArguments()), TaskAdvice.StartsThread.class))
+                .transform(installer.advise(JDK, named("start").and(takesArguments(1)), TaskAdvice.StartsTask.class))
                 .transform(installer.advise(JDK, named("run").or(named("runWith").and(takesArgument(1, Runnable.class))), TaskAdvice.Runs.class))
                 .type(named("java.lang.VirtualThread"))
-                .transform(installer.advise(JDK, named("start"), TaskAdvice.SubmitsThis.class));
+                .transform(installer.advise(JDK, named("start").and(takesNoArguments()), TaskAdvice.StartsThread.class))
+                .transform(installer.advise(JDK, named("start").and(takesArguments(1)), TaskAdvice.StartsTask.class));
     }
 }

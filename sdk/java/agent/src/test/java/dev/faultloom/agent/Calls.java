@@ -9,7 +9,7 @@ import java.util.List;
 final class Calls {
     private Calls() {}
 
-    /** For each call {@code name > peer: replied|failed|open status [fault N] [gap] [child service]}. */
+    /** For each call {@code name > peer: replied|failed|open status [inherited] [fault N] [gap] [child service]}. */
     static List<String> of(Segment segment) {
         List<String> out = new ArrayList<>();
         for (Event sent : segment.events) {
@@ -28,6 +28,9 @@ final class Calls {
             } else {
                 text.append(end.kind == Event.RECV_RESPONSE ? "replied " : "failed ").append(end.status);
             }
+            if (sent.inherited) {
+                text.append(" inherited");
+            }
             if (sent.fault >= 0) {
                 text.append(" fault ").append(sent.fault);
             }
@@ -38,6 +41,17 @@ final class Calls {
                 text.append(" child ").append(end.child.service);
             }
             out.add(text.toString());
+        }
+        return out;
+    }
+
+    /** For each kind of call without a scope {@code count × name > peer at file}. */
+    static List<String> unscoped(Segment segment) {
+        List<String> out = new ArrayList<>();
+        for (Event event : segment.events) {
+            if (event.kind == Event.UNSCOPED_CALLS) {
+                out.add(event.count + " × " + event.name + " > " + event.peer + " at " + event.site.replaceFirst(":[0-9]+$", ""));
+            }
         }
         return out;
     }

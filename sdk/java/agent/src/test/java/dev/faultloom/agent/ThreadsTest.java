@@ -34,14 +34,19 @@ final class ThreadsTest {
     }
 
     private static void assertScopeIsKept(GrpcDriver driver, String executor) throws Exception {
+        assertCall(driver, executor, "");
+    }
+
+    /** {@code mark}: empty, or that the call is inherited. */
+    private static void assertCall(GrpcDriver driver, String executor, String mark) throws Exception {
         GrpcDriver.Reply reply = driver.send("Run", "in " + executor + " grpc nowhere.invalid:1 Run x", Fault.of(FaultKind.STATUS).arg(5));
         assertEquals("NOT_FOUND status 5 injected by Faultloom", reply.text());
-        assertEquals(List.of("/t.T/Run > nowhere.invalid:1: replied 5 fault 0"), Calls.of(reply.segment));
+        assertEquals(List.of("/t.T/Run > nowhere.invalid:1: replied 5" + mark + " fault 0"), Calls.of(reply.segment));
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"pool", "pool-execute", "invoke-all", "scheduled", "common-pool", "fork", "parallel-stream", "supply-async",
-        "supply-async-pool", "then-apply-async", "then-apply", "then-compose-pool", "thread"})
+        "supply-async-pool", "then-apply-async", "then-apply", "then-compose-pool"})
     void taskKeepsTheScope(String executor) throws Exception {
         assertScopeIsKept(driver, executor);
     }
@@ -54,7 +59,7 @@ final class ThreadsTest {
                 GrpcDriver to = new GrpcDriver(newer.address("grpc"))) {
             assertScopeIsKept(to, "virtual-thread");
             assertScopeIsKept(to, "pool");
-            assertScopeIsKept(to, "thread");
+            assertCall(to, "thread", " inherited");
         }
     }
 

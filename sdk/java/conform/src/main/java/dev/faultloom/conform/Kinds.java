@@ -153,7 +153,8 @@ final class Kinds {
 
     private static Object counted(Input in) {
         byte[] b = Text.decodeHex(in.repeated("parts"));
-        Segment.Counted counted = Segment.decodeCounted(b, 0, b.length);
+        int version = in.has("version") ? (int) in.number("version") : History.VERSION;
+        Segment.Counted counted = Segment.decodeCounted(version, b, 0, b.length);
         return object("result", counted.tooLarge ? "too_large" : counted.segment == null ? "unreadable" : "counted");
     }
 

@@ -84,8 +84,17 @@ final class Output {
     private static Map<String, Object> event(Event e, long call) {
         Object at = unsigned(e.atUs);
         if (e.kind == Event.SEND_REQUEST) {
-            return object("kind", "SEND_REQUEST", "at_us", at, "call", e.call, "id", Text.hex(CallId.derive(call, e.call)), "name",
-                    e.name, "peer", e.peer, "protocol", e.http ? "http" : "grpc", "fault", e.fault < 0 ? null : e.fault);
+            Map<String, Object> sent = object("kind", "SEND_REQUEST", "at_us", at, "call", e.call, "id",
+                    Text.hex(CallId.derive(call, e.call)), "name", e.name, "peer", e.peer, "protocol", protocol(e), "fault",
+                    e.fault < 0 ? null : e.fault);
+            if (e.inherited) {
+                sent.put("inherited", true);
+            }
+            return sent;
+        }
+        if (e.kind == Event.UNSCOPED_CALLS) {
+            return object("kind", "UNSCOPED_CALLS", "at_us", at, "name", e.name, "peer", e.peer, "protocol", protocol(e),
+                    "count", unsigned(e.count), "site", e.site);
         }
         if (e.kind == Event.SEND_RESPONSE) {
             return object("kind", "SEND_RESPONSE", "at_us", at, "status", unsigned(e.status));
@@ -93,6 +102,10 @@ final class Output {
         return object("kind", e.kind == Event.CALL_FAILED ? "CALL_FAILED" : "RECV_RESPONSE", "at_us", at, "call", e.call,
                 "status", unsigned(e.status), "gap", e.gap, "child",
                 e.child == null ? null : segment(e.child, CallId.derive(call, e.call)));
+    }
+
+    private static String protocol(Event e) {
+        return e.http ? "http" : "grpc";
     }
 
     /** Part of an array. */

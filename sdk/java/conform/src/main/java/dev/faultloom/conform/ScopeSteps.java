@@ -6,6 +6,7 @@ import static dev.faultloom.conform.Output.object;
 import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.UnscopedCall;
 import dev.faultloom.trust.Receiver;
 import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Accept;
@@ -61,12 +62,35 @@ final class ScopeSteps {
         if (step.has("message")) {
             return piece(scope.nextPiece(step.in("message").number("bytes"), Long.MAX_VALUE));
         }
+        if (step.has("unscoped")) {
+            List<UnscopedCall> calls = new ArrayList<>();
+            for (Input call : step.in("unscoped").list("calls")) {
+                calls.add(unscopedCall(call));
+            }
+            scope.recordUnscoped(at, calls, step.in("unscoped").number("more"));
+            return object();
+        }
         Input respond = step.in("respond");
         if (stream) {
             return piece(scope.lastPiece(at, respond.number("status"), respond.text("name")));
         }
         history = scope.finish(at, respond.number("status"), respond.text("name"));
         return object();
+    }
+
+    private UnscopedCall unscopedCall(Input call) {
+        String name = isHttp(call) ? Names.normalizeHttpName(rawName(call)) : rawName(call);
+        return new UnscopedCall(isHttp(call), scope.process().peerName(call.text("authority")), name, call.text("site"));
+    }
+
+    private static boolean isHttp(Input call) {
+        return call.text("protocol").equals("http");
+    }
+
+    private static String rawName(Input call) {
+        String name = call.text("name");
+        int blank = name.indexOf(' ');
+        return isHttp(call) ? Names.rawHttpName(name.substring(0, blank), name.substring(blank + 1)) : name;
     }
 
     private Object piece(byte[] piece) {
@@ -77,14 +101,13 @@ final class ScopeSteps {
     }
 
     private Map<String, Object> send(long at, Input send) {
-        boolean http = send.text("protocol").equals("http");
-        String name = send.text("name");
-        if (http) {
-            int blank = name.indexOf(' ');
-            name = Names.rawHttpName(name.substring(0, blank), name.substring(blank + 1));
-        }
-        OutgoingCall call = scope.beginCall(at, http, scope.process().peerName(send.text("authority")), name, http ? Accept.TAIL : Accept.FIELD,
-                http ? 0 : 4 << 20);
+        boolean http = isHttp(send);
+        String peer = scope.process().peerName(send.text("authority"));
+        int accept = http ? Accept.TAIL : Accept.FIELD;
+        int limit = http ? 0 : 4 << 20;
+        OutgoingCall call = send.flag("inherited")
+                ? scope.beginInheritedCall(at, http, peer, rawName(send), accept, limit)
+                : scope.beginCall(at, http, peer, rawName(send), accept, limit);
         return object("call", call.number, "id", Text.hex(call.id), "fault", call.fault == null ? null : call.faultIndex, "kind",
                 call.fault == null ? null : call.fault.kind.text(), "envelope", hexOrNull(call.envelope));
     }

@@ -2,7 +2,6 @@ package dev.faultloom.scope;
 
 import dev.faultloom.wire.Bytes;
 import dev.faultloom.wire.Carrier;
-import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Segment;
 import dev.faultloom.wire.Text;
@@ -65,7 +64,7 @@ public final class PendingHistory {
     }
 
     private void write(Writer out) {
-        out.u8(Envelope.VERSION).u64(call);
+        out.u8(recording.version).u64(call);
         Segment.writePrefix(out, recording.flags, service, name, startUs);
         out.bytes(recording.events.array(), 0, recording.events.length());
         drop();

@@ -25,6 +25,7 @@ final class Recording {
 
     final Writer events = new Writer(512);
     int flags; // of the segment
+    int version = History.VERSION; // of the history
     private long lastUs; // time of the latest event
     private int eventCount;
     private int recordedSends; // smaller than callCount once a send did not fit
@@ -54,6 +55,7 @@ final class Recording {
         }
         events.truncate(0);
         flags = 0;
+        version = History.VERSION;
         lastUs = 0;
         eventCount = 0;
         recordedSends = 0;
@@ -101,6 +103,9 @@ final class Recording {
         int maxBytes = 3 * (recordedName.length() + recordedPeer.length()) + 32;
         if (recordedSends == callCount - 1 && beginEvent(tag, at, maxBytes)) {
             recordedSends++;
+            if ((tag & Event.TAG_INHERITED) != 0) {
+                version = History.VERSION_2;
+            }
             writeReference(recordedName);
             writeReference(recordedPeer);
             if (fault >= 0) {
@@ -109,8 +114,8 @@ final class Recording {
         }
     }
 
-    /** Records the end of a call, with the callee's segment (null: none) if it fits. */
-    void recordEnd(int kind, long at, int number, long status, byte[] array, int from, int n, boolean gap) {
+    /** Records the end of a call, with the callee's segment (null: none), of a history of that version, if it fits. */
+    void recordEnd(int kind, long at, int number, long status, int childVersion, byte[] array, int from, int n, boolean gap) {
         if (number > recordedSends) {
             flags |= Segment.TRUNCATED;
             return;
@@ -125,7 +130,19 @@ final class Recording {
             events.varint(number).varint(status);
             if (embed) {
                 events.varint(n).bytes(array, from, n);
+                version = Math.max(version, childVersion);
             }
+        }
+    }
+
+    /** Records UNSCOPED_CALLS: that many equal calls. */
+    void recordUnscoped(long at, UnscopedCall call, long count) {
+        int tag = Event.UNSCOPED_CALLS | (call.http ? Event.TAG_HTTP : 0);
+        if (beginEvent(tag, at, 3 * (call.name.length() + call.peer.length() + call.site.length()) + 32)) {
+            version = History.VERSION_2;
+            writeReference(call.name);
+            writeReference(call.peer);
+            events.varint(count).string(call.site);
         }
     }
 

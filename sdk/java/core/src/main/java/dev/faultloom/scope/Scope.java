@@ -15,6 +15,9 @@ import dev.faultloom.wire.Text;
 import dev.faultloom.wire.WireError;
 import dev.faultloom.wire.Writer;
 import java.time.Instant;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -29,6 +32,9 @@ public final class Scope {
      */
     static final AtomicInteger UNFINISHED = new AtomicInteger();
 
+    /** Different unscoped calls that a segment lists. Further ones are counted together. */
+    private static final int MAX_UNSCOPED = 16;
+
     private final Process process;
     private final Envelope envelope;
     private final long startNanos;
@@ -37,6 +43,9 @@ public final class Scope {
     private final Evidence evidence; // null without a plan
     private PieceWriter pieces; // of a stream whose first piece was sent, else null
     private Recording recording = Recording.acquire(); // null once the scope is finished
+    private final ScopeContext context = ScopeContext.of(this);
+    private ScopeContext inheritedContext; // null: no thread was started
+    private final long unscopedBefore;
 
     Scope(Process process, Envelope envelope, long startNanos, long startUs, ExportTarget exportTarget) {
         this.process = process;
@@ -45,6 +54,7 @@ public final class Scope {
         this.startUs = startUs;
         this.exportTarget = exportTarget;
         UNFINISHED.incrementAndGet();
+        unscopedBefore = UnscopedCalls.count();
         if (envelope.signed.plan == null) {
             evidence = null;
         } else {
@@ -112,21 +122,46 @@ public final class Scope {
         }
     }
 
+    /** The context of the threads that work for this scope. */
+    public ScopeContext context() {
+        return context;
+    }
+
+    /** The context of the threads that those start. */
+    synchronized ScopeContext inheritedContext() {
+        if (inheritedContext == null) {
+            inheritedContext = ScopeContext.inheritedFrom(recording == null ? null : this);
+        }
+        return inheritedContext;
+    }
+
     private void markFinished() {
         recording = null;
+        context.end();
+        if (inheritedContext != null) {
+            inheritedContext.end();
+        }
         UNFINISHED.decrementAndGet();
     }
 
-    /** {@link #beginCall} for gRPC. {@code receiveLimit} 0: the reply must not carry a field. */
-    public OutgoingCall beginGrpcCall(String authority, String method, long receiveLimit) {
+    /**
+     * {@link #beginCall} or {@link #beginInheritedCall} for gRPC. {@code receiveLimit} 0: the reply must not carry a
+     * field.
+     */
+    public OutgoingCall beginGrpcCall(boolean inherited, String authority, String method, long receiveLimit) {
         int accept = receiveLimit > 0 && envelope.signed.history ? Accept.FIELD : Accept.NONE;
-        return beginCall(now(), false, process.peerName(authority), method, accept, receiveLimit);
+        String peer = process.peerName(authority);
+        return inherited
+                ? beginInheritedCall(now(), false, peer, method, accept, receiveLimit)
+                : beginCall(now(), false, peer, method, accept, receiveLimit);
     }
 
-    /** {@link #beginCall} for HTTP. {@code tail}: the reply may carry a tail. */
-    public OutgoingCall beginHttpCall(String authority, String method, String target, boolean tail) {
+    /** {@link #beginCall} or {@link #beginInheritedCall} for HTTP. {@code tail}: the reply may carry a tail. */
+    public OutgoingCall beginHttpCall(boolean inherited, String authority, String method, String target, boolean tail) {
         int accept = tail && envelope.signed.history ? Accept.TAIL : Accept.NONE;
-        return beginCall(now(), true, process.peerName(authority), Names.rawHttpName(method, target), accept, 0);
+        String peer = process.peerName(authority);
+        String name = Names.rawHttpName(method, target);
+        return inherited ? beginInheritedCall(now(), true, peer, name, accept, 0) : beginCall(now(), true, peer, name, accept, 0);
     }
 
     /**
@@ -139,6 +174,15 @@ public final class Scope {
      * @param receiveLimit in bytes, 0: unknown
      */
     public OutgoingCall beginCall(long at, boolean http, String peer, String name, int accept, long receiveLimit) {
+        return begin(Event.SEND_REQUEST, at, http, peer, name, accept, receiveLimit);
+    }
+
+    /** {@link #beginCall} for a call whose context had no scope, and which therefore got that of its thread. */
+    public OutgoingCall beginInheritedCall(long at, boolean http, String peer, String name, int accept, long receiveLimit) {
+        return begin(Event.SEND_REQUEST | Event.TAG_INHERITED, at, http, peer, name, accept, receiveLimit);
+    }
+
+    private OutgoingCall begin(int kind, long at, boolean http, String peer, String name, int accept, long receiveLimit) {
         String recordedName = recordedText(http ? Names.normalizeHttpName(name) : name);
         String recordedPeer = recordedText(peer);
         synchronized (this) {
@@ -146,7 +190,7 @@ public final class Scope {
                 return null;
             }
             int number = recording.callCount() + 1;
-            int tag = Event.SEND_REQUEST | (http ? Event.TAG_HTTP : 0);
+            int tag = kind | (http ? Event.TAG_HTTP : 0);
             int index = -1;
             if (evidence != null) {
                 index = evidence.decideFault(process.service(), peer, name, checkFaultsEnabled());
@@ -163,7 +207,7 @@ public final class Scope {
         }
     }
 
-    private static String recordedText(String s) {
+    static String recordedText(String s) {
         return s.isEmpty() ? "unknown" : Text.truncate(s, Names.MAX_NAME_BYTES);
     }
 
@@ -252,7 +296,7 @@ public final class Scope {
             if (embed && evidence.hasConditions) {
                 // One that cannot be read is embedded all the same: the tool reports what is wrong with it. One with
                 // too many events is not, since the plan's conditions do not cover it.
-                Segment.Counted counted = Segment.decodeCounted(b, to - child, to);
+                Segment.Counted counted = Segment.decodeCounted(b[from], b, to - child, to);
                 if (counted.tooLarge) {
                     embed = false;
                     gap = true;
@@ -262,7 +306,33 @@ public final class Scope {
                 }
             }
         }
-        recording.recordEnd(kind, at, number, status, embed ? b : null, to - child, child, gap);
+        recording.recordEnd(kind, at, number, status, embed ? b[from] : 0, embed ? b : null, to - child, child, gap);
+    }
+
+    /**
+     * Records UNSCOPED_CALLS: equal calls together, in the order of the first of each.
+     *
+     * @param more number of further calls, of which nothing else is known
+     */
+    public synchronized void recordUnscoped(long at, List<UnscopedCall> calls, long more) {
+        if (recording == null) {
+            return;
+        }
+        Map<UnscopedCall, Long> counts = new LinkedHashMap<>();
+        long others = more;
+        for (UnscopedCall call : calls) {
+            if (counts.size() < MAX_UNSCOPED || counts.containsKey(call)) {
+                counts.merge(call, 1L, Long::sum);
+            } else {
+                others++;
+            }
+        }
+        for (Map.Entry<UnscopedCall, Long> entry : counts.entrySet()) {
+            recording.recordUnscoped(at, entry.getKey(), entry.getValue());
+        }
+        if (others != 0) {
+            recording.recordUnscoped(at, UnscopedCall.OTHERS, others);
+        }
     }
 
     /**
@@ -319,6 +389,7 @@ public final class Scope {
                 recordEnd(Event.RECV_RESPONSE, at, number, call.replyStatus, null, 0, 0, true);
             }
         }
+        UnscopedCalls.record(this, at, unscopedBefore);
         recording.recordResponse(at, status);
     }
 
@@ -336,7 +407,7 @@ public final class Scope {
         }
         PieceWriter writer = pieces != null ? pieces : new PieceWriter(encodeHead(""));
         long room = Math.min(receiveLimit < 0 ? Long.MAX_VALUE : receiveLimit, sendLimit) - messageBytes;
-        byte[] piece = writer.nextPiece(recording.events, room);
+        byte[] piece = writer.nextPiece(recording.version, recording.events, room);
         if (piece != null) {
             pieces = writer;
         }
@@ -365,7 +436,7 @@ public final class Scope {
             }
             recordResponse(at, status);
             PieceWriter writer = pieces != null ? pieces : new PieceWriter(encodeHead(Text.truncate(name, Names.MAX_NAME_BYTES)));
-            byte[] piece = writer.lastPiece(recording.events);
+            byte[] piece = writer.lastPiece(recording.version, recording.events);
             recording.release();
             markFinished();
             return piece;
@@ -373,7 +444,7 @@ public final class Scope {
     }
 
     private byte[] encodeHead(String name) {
-        Writer out = new Writer(96).u8(Envelope.VERSION).u64(envelope.hop.call);
+        Writer out = new Writer(96).u8(recording.version).u64(envelope.hop.call);
         Segment.writePrefix(out, recording.flags, process.service(), name, startUs);
         return out.toBytes();
     }

@@ -50,6 +50,11 @@ final class EventIndex {
                 case Event.SEND_RESPONSE:
                     r.varint();
                     break;
+                case Event.UNSCOPED_CALLS:
+                    strings = skipReference(r, skipReference(r, strings));
+                    r.varint();
+                    r.skipString(0, Names.MAX_NAME_BYTES);
+                    break;
                 default:
                     throw WireError.MALFORMED;
             }

@@ -1,7 +1,13 @@
 package dev.faultloom.wire;
 
-/** The history that a reply carries: {@code u8 version = 1}, 8 B call id, segment up to the end. */
+/**
+ * The history that a reply carries: {@code u8 version}, 8 B call id, segment up to the end. It has version 2 if a
+ * segment in it has an event or a flag that version 1 does not have.
+ */
 public final class History {
+    public static final int VERSION = 1;
+    /** With inherited calls or calls that belonged to no request. */
+    public static final int VERSION_2 = 2;
     public static final int MAX_BYTES = 4 << 20;
     public static final int MAX_DEPTH = 64;
     public static final int MAX_EVENTS = 100_000;
@@ -27,7 +33,7 @@ public final class History {
     /** Decodes a history in part of an array. Errors: malformed, unsupported_version. */
     public static History decode(byte[] b, int from, int to) throws WireError {
         long call = readCallId(b, from, to);
-        return new History(call, Segment.decode(b, from + HEAD_BYTES, to));
+        return new History(call, Segment.decode(b[from], b, from + HEAD_BYTES, to));
     }
 
     /**
@@ -38,7 +44,7 @@ public final class History {
         if (to <= from || to - from > MAX_BYTES) {
             throw WireError.MALFORMED;
         }
-        if (b[from] != Envelope.VERSION) {
+        if (!isVersion(b[from])) {
             throw WireError.UNSUPPORTED_VERSION;
         }
         if (to - from < HEAD_BYTES) {
@@ -47,13 +53,18 @@ public final class History {
         return Bytes.u64(b, from + 1);
     }
 
+    /** Whether this is a version that can be read. */
+    public static boolean isVersion(byte version) {
+        return version == VERSION || version == VERSION_2;
+    }
+
     /**
-     * Whether these bytes can be the history in a tail: small enough, version 1, a call id, and a segment that can be
-     * read up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not use
-     * and control characters in the service are excluded.
+     * Whether these bytes can be the history in a tail: small enough, version 1 or 2, a call id, and a segment that can
+     * be read up to its events. Readers search for the start of a tail by its first bytes, so flags that HTTP does not
+     * use and control characters in the service are excluded.
      */
     static boolean canBeginTail(byte[] b, int from, int to) {
-        if (to - from <= HEAD_BYTES || to - from > MAX_BYTES || b[from] != Envelope.VERSION
+        if (to - from <= HEAD_BYTES || to - from > MAX_BYTES || !isVersion(b[from])
                 || (b[from + HEAD_BYTES] & Segment.TAKES_FIELD) != 0) {
             return false;
         }
@@ -64,7 +75,7 @@ public final class History {
 
     /** Whether the service of this history accepts envelopes in a field of further requests of the same method. */
     public static boolean takesField(byte[] b, int from, int to) {
-        return to - from > HEAD_BYTES && b[from] == Envelope.VERSION && (b[from + HEAD_BYTES] & Segment.TAKES_FIELD) != 0;
+        return to - from > HEAD_BYTES && isVersion(b[from]) && (b[from + HEAD_BYTES] & Segment.TAKES_FIELD) != 0;
     }
 
     /**

@@ -37,6 +37,7 @@ public final class OtlpRequest {
         long server = CallId.derive(call, 0);
         List<Event> ends = new ArrayList<>();
         long last = 0;
+        long unscoped = 0;
         Event response = null;
         for (Event e : s.events) {
             last = e.atUs;
@@ -44,6 +45,8 @@ public final class OtlpRequest {
                 ends.add(null);
             } else if (e.kind == Event.SEND_RESPONSE) {
                 response = e;
+            } else if (e.kind == Event.UNSCOPED_CALLS) {
+                unscoped = plus(unscoped, e.count);
             } else {
                 ends.set(e.call - 1, e);
             }
@@ -57,6 +60,9 @@ public final class OtlpRequest {
         }
         attributes.flag("faultloom.truncated", s.truncated);
         attributes.flag("faultloom.faults_off", s.faultsOff);
+        if (unscoped != 0) {
+            attributes.integer("faultloom.unscoped_calls", unscoped);
+        }
         String name = !s.name.isEmpty() ? s.name : !callersName.isEmpty() ? callersName : s.service;
         span(s.service, attributes, plus(s.startUs, last), 2, name, hasParent, call, server, s.startUs, failed);
         for (Event e : s.events) {
@@ -89,6 +95,7 @@ public final class OtlpRequest {
         }
         attributes.flag("faultloom.failed", withoutReply);
         attributes.flag("faultloom.gap", end == null || end.gap);
+        attributes.flag("faultloom.inherited", send.inherited);
         span(s.service, attributes, endUs, 3, send.name, true, server, id, plus(s.startUs, send.atUs), failed);
     }
 

@@ -5,6 +5,7 @@ public final class PieceJoiner {
     private final Writer joined = new Writer(256);
     private boolean last;
     private boolean truncated;
+    private boolean isVersion2;
     private boolean broken;
 
     /**
@@ -19,7 +20,7 @@ public final class PieceJoiner {
         int mark = r.u8();
         int flags = r.u8();
         long offset = r.varint();
-        if (r.hasFailed() || last || mark != Piece.MARK || flags > 3 || offset != joined.length()
+        if (r.hasFailed() || last || mark != Piece.MARK || flags > 7 || offset != joined.length()
                 || joined.length() + r.remaining() > History.MAX_BYTES) {
             broken = true;
             return false;
@@ -27,6 +28,7 @@ public final class PieceJoiner {
         joined.bytes(b, r.position(), r.remaining());
         last = (flags & Piece.LAST) != 0;
         truncated |= (flags & Piece.TRUNCATED) != 0;
+        isVersion2 |= (flags & Piece.VERSION_2) != 0;
         return true;
     }
 
@@ -53,6 +55,9 @@ public final class PieceJoiner {
             return null;
         }
         byte[] out = joined.toBytes();
+        if (isVersion2) {
+            out[0] = History.VERSION_2;
+        }
         if (!isComplete()) {
             out[History.HEAD_BYTES] |= Segment.TRUNCATED;
         }

@@ -42,12 +42,15 @@ public final class Segment {
 
     /** The events that may still be read, of all nested segments together. */
     private static final class Budget {
+        /** Of the history. */
+        final int version;
         int left;
         /** Reading ends where the budget ends. Otherwise only the segment that exceeds it is left out. */
         final boolean endsReading;
         boolean exceeded;
 
-        Budget(int left, boolean endsReading) {
+        Budget(int version, int left, boolean endsReading) {
+            this.version = version;
             this.left = left;
             this.endsReading = endsReading;
         }
@@ -67,16 +70,17 @@ public final class Segment {
     }
 
     /**
-     * Decodes a segment without a history around it. Error: malformed. A nested segment that cannot be read, or with
-     * which there would be more than {@link History#MAX_EVENTS} events, is left out, and its call has a gap.
+     * Decodes a segment of a history of that version, without its head. Error: malformed. A nested segment that cannot
+     * be read, or with which there would be more than {@link History#MAX_EVENTS} events, is left out, and its call has
+     * a gap.
      */
-    public static Segment decode(byte[] b, int from, int to) throws WireError {
-        return decode(b, from, to, 0, new Budget(History.MAX_EVENTS, false));
+    public static Segment decode(int version, byte[] b, int from, int to) throws WireError {
+        return decode(b, from, to, 0, new Budget(version, History.MAX_EVENTS, false));
     }
 
     /** {@link #decode} for a scope that counts the events. */
-    public static Counted decodeCounted(byte[] b, int from, int to) {
-        Budget budget = new Budget(History.MAX_COUNTED_EVENTS, true);
+    public static Counted decodeCounted(int version, byte[] b, int from, int to) {
+        Budget budget = new Budget(version, History.MAX_COUNTED_EVENTS, true);
         try {
             return new Counted(decode(b, from, to, 0, budget), false);
         } catch (WireError e) {
@@ -145,7 +149,10 @@ public final class Segment {
             }
             int tag = r.u8();
             long dt = r.varint();
-            if (tag > 31 || Long.compareUnsigned(at + dt, at) < 0) {
+            boolean inherited = (tag & Event.TAG_INHERITED) != 0;
+            boolean isVersion2 = budget.version == History.VERSION_2;
+            boolean mayInherit = isVersion2 && (tag & Event.KIND_MASK) == Event.SEND_REQUEST;
+            if (tag > 63 || (inherited && !mayInherit) || Long.compareUnsigned(at + dt, at) < 0) {
                 throw WireError.MALFORMED;
             }
             at += dt;
@@ -157,7 +164,7 @@ public final class Segment {
                     String called = reference(r, table);
                     String peer = reference(r, table);
                     long fault = (tag & Event.TAG_FAULT) != 0 ? r.count(Plan.MAX_FAULTS - 1) : -1;
-                    events.add(Event.sendRequest(at, calls, called, peer, (tag & Event.TAG_HTTP) != 0, fault));
+                    events.add(Event.sendRequest(at, calls, called, peer, (tag & Event.TAG_HTTP) != 0, inherited, fault));
                     break;
                 }
                 case Event.RECV_RESPONSE:
@@ -182,6 +189,17 @@ public final class Segment {
                     events.add(Event.sendResponse(at, r.varint()));
                     hasResponse = true;
                     break;
+                case Event.UNSCOPED_CALLS: {
+                    if (!isVersion2 || (tag & ~Event.TAG_HTTP) != Event.UNSCOPED_CALLS) {
+                        throw WireError.MALFORMED;
+                    }
+                    String called = reference(r, table);
+                    String peer = reference(r, table);
+                    long count = r.varint();
+                    String site = r.string(0, Names.MAX_NAME_BYTES);
+                    events.add(Event.unscopedCalls(at, called, peer, (tag & Event.TAG_HTTP) != 0, count, site));
+                    break;
+                }
                 default:
                     throw WireError.MALFORMED;
             }

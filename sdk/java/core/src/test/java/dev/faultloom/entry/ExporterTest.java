@@ -91,7 +91,7 @@ class ExporterTest {
         Exporter exporter = Exporter.to(address());
         Process p = new Process("front", Map.of(), new Receiver(TrustSettings.parse(TRUST)), Sampler.parse("1/1"), exporter, true);
         Scope s = p.openScope(Map.of("traceparent", Traceparent.format(5, 6, 77))::get);
-        assertTrue(s.beginHttpCall("b:1", "GET", "/x", true).isBridged());
+        assertTrue(s.beginHttpCall(false, "b:1", "GET", "/x", true).isBridged());
         assertNull(s.finish(s.now(), 200, "GET /"));
         assertNull(s.finish(s.now(), 200, ""));
         Scope grpc = p.openScope(IncomingRequest.grpc(null, n -> null));

@@ -1,11 +1,15 @@
 package dev.faultloom.scope;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.faultloom.wire.Accept;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -44,10 +48,60 @@ class CurrentScopeTest {
                 finish.accept(scope);
                 assertNull(CurrentScope.get(), how + ": no scope is unfinished");
                 Scope later = Scopes.begin(Accept.NONE, 0);
-                assertSame(scope, CurrentScope.get(), how + ": the binding outlives the scope");
+                assertNull(CurrentScope.get(), how + ": the binding outlives the scope");
+                assertNotNull(CurrentScope.context(), how);
                 finish.accept(later);
             }
             assertEquals(0, Scope.UNFINISHED.get(), how);
         });
+    }
+
+    /** The context of a thread that this one creates. */
+    private static ScopeContext contextOfNewThread() throws InterruptedException {
+        AtomicReference<ScopeContext> context = new AtomicReference<>();
+        Thread thread = new Thread(() -> context.set(CurrentScope.context()));
+        thread.start();
+        thread.join();
+        return context.get();
+    }
+
+    @Test
+    void threadInheritsTheScopeUntilItFinishes() throws Exception {
+        Scope scope = Scopes.begin(Accept.NONE, 0);
+        Scope other = Scopes.begin(Accept.NONE, 0);
+        assertNull(contextOfNewThread());
+        ScopeContext inherited;
+        try (CurrentScope.Binding bound = CurrentScope.bind(scope)) {
+            assertFalse(CurrentScope.context().isInherited());
+            inherited = contextOfNewThread();
+            assertTrue(inherited.isInherited());
+            assertSame(scope, inherited.scope());
+            assertFalse(UnscopedCalls.counts(inherited));
+            try (CurrentScope.Binding again = inherited.bind()) {
+                assertFalse(CurrentScope.isBound());
+                assertSame(inherited, contextOfNewThread(), "through another thread");
+            }
+            scope.abandon();
+            assertNull(inherited.scope());
+            assertNull(contextOfNewThread());
+        }
+        assertTrue(UnscopedCalls.counts(inherited), "another scope is unfinished");
+        other.abandon();
+        assertFalse(UnscopedCalls.counts(inherited));
+    }
+
+    @Test
+    void untracedRequestIsNotInheritedAndItsCallsAreNotCounted() throws Exception {
+        Scope scope = Scopes.begin(Accept.NONE, 0);
+        ScopeContext request;
+        assertTrue(UnscopedCalls.counts(CurrentScope.context()));
+        try (CurrentScope.Binding bound = CurrentScope.bindUntraced()) {
+            request = CurrentScope.context();
+            assertTrue(CurrentScope.isBound());
+            assertFalse(UnscopedCalls.counts(request));
+            assertNull(contextOfNewThread());
+        }
+        assertTrue(UnscopedCalls.counts(request), "it is answered");
+        scope.abandon();
     }
 }

@@ -67,7 +67,7 @@ class ProcessTest {
         Scope s = p.openScope(headers::get);
         assertEquals(77, s.envelope().hop.call);
         assertFalse(s.returnsHistory());
-        OutgoingCall call = s.beginHttpCall("b:1", "GET", "/x", true);
+        OutgoingCall call = s.beginHttpCall(false, "b:1", "GET", "/x", true);
         assertEquals(FaultKind.STATUS, call.fault.kind);
         assertTrue(call.isBridged());
         assertEquals(Traceparent.format(1, 2, call.id), call.injectBridge(null, null).traceparent);
@@ -84,7 +84,7 @@ class ProcessTest {
     @Test
     void requestWithoutBridgePermissionLeavesOtherHeadersUnchanged() throws Exception {
         Scope s = process(TRUST).openScope(IncomingRequest.grpc(envelope(null, false), n -> null));
-        assertFalse(s.beginGrpcCall("b:1", "/a/B", 100).isBridged());
+        assertFalse(s.beginGrpcCall(false, "b:1", "/a/B", 100).isBridged());
     }
 
     @Test

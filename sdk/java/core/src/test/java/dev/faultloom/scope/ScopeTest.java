@@ -106,9 +106,9 @@ class ScopeTest {
     @Test
     void streamThatIsOpenAtTheEndIsRecordedAsCanceledWithItsPieces() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
-        OutgoingCall a = s.beginGrpcCall("b", "/x", 0);
-        OutgoingCall b = s.beginGrpcCall("b", "/x", 0);
-        OutgoingCall c = s.beginGrpcCall("b", "/x", 0);
+        OutgoingCall a = s.beginGrpcCall(false, "b", "/x", 0);
+        OutgoingCall b = s.beginGrpcCall(false, "b", "/x", 0);
+        OutgoingCall c = s.beginGrpcCall(false, "b", "/x", 0);
         for (OutgoingCall call : List.of(a, b, c)) {
             s.openStream(call.number);
         }
@@ -131,7 +131,7 @@ class ScopeTest {
 
     private static void addPiece(Scope s, OutgoingCall call) {
         byte[] history = child(call.number, 0);
-        s.addPiece(call.number, Piece.encode(0, history, 0, history.length));
+        s.addPiece(call.number, Piece.encode(History.VERSION, 0, history, 0, history.length));
     }
 
     @Test
@@ -231,5 +231,26 @@ class ScopeTest {
         add(join, s.lastPiece(3, 5, ""));
         assertTrue(join.isComplete());
         assertEquals(5, History.decode(join.history(ROOT)).segment.events.get(0).status);
+    }
+
+    @Test
+    void scopeRecordsTheCallsWithoutAScopeThatWereSentDuringItsLife() throws Exception {
+        UnscopedCalls.addGrpc("before:1", "/a.B/C");
+        Scope s = Scopes.begin(Accept.NONE, 0);
+        for (int i = 0; i < 70; i++) {
+            UnscopedCalls.addHttp("b:1", "GET", "/x/" + i + "?y=z");
+        }
+        List<Event> events = History.decode(s.finish(s.now(), 0, "")).segment.events;
+        assertEquals(3, events.size());
+        assertEquals("64 GET /x/{id} b:1", unscoped(events.get(0)));
+        assertTrue(events.get(0).http);
+        assertEquals("6 other other", unscoped(events.get(1)));
+        Scope later = Scopes.begin(Accept.NONE, 0);
+        assertEquals(1, History.decode(later.finish(later.now(), 0, "")).segment.events.size());
+    }
+
+    private static String unscoped(Event event) {
+        assertEquals(Event.UNSCOPED_CALLS, event.kind);
+        return event.count + " " + event.name + " " + event.peer;
     }
 }

@@ -52,7 +52,7 @@ class HistoryTest {
             int offset = 0;
             while (r.nextInt(4) > 0 && offset < whole.length) {
                 int n = r.nextInt(whole.length - offset + 1);
-                byte[] piece = Piece.encode(offset, whole, offset, n);
+                byte[] piece = Piece.encode(whole[0], offset, whole, offset, n);
                 assertTrue(Piece.isPiece(piece, 0, piece.length));
                 assertTrue(join.add(piece, 0, piece.length));
                 offset += n;
@@ -61,7 +61,7 @@ class HistoryTest {
                     assertTrue(offset == sofar.length && (sofar[History.HEAD_BYTES] & Segment.TRUNCATED) != 0);
                 }
             }
-            byte[] last = Piece.encodeLast(whole, offset, Integer.MAX_VALUE);
+            byte[] last = Piece.encodeLast(whole[0], whole, offset, Integer.MAX_VALUE);
             assertTrue(join.add(last, 0, last.length) && join.isComplete());
             assertArrayEquals(whole, join.history(5));
             assertNull(join.history(6));
@@ -79,13 +79,13 @@ class HistoryTest {
             EventIndex events = new EventIndex(whole, History.HEAD_BYTES, whole.length);
             int offset = r.nextBoolean() ? 0 : events.firstEvent();
             for (int limit = 0; limit < whole.length - offset + 3; limit++) {
-                byte[] last = Piece.encodeLast(whole, offset, limit);
+                byte[] last = Piece.encodeLast(whole[0], whole, offset, limit);
                 if (last == null) {
                     continue;
                 }
                 truncations++;
                 PieceJoiner join = new PieceJoiner();
-                byte[] first = Piece.encode(0, whole, 0, offset);
+                byte[] first = Piece.encode(whole[0], 0, whole, 0, offset);
                 if (offset > 0) {
                     join.add(first, 0, first.length);
                 }
@@ -99,15 +99,15 @@ class HistoryTest {
     @Test
     void malformedPieceEndsTheJoining() {
         byte[] whole = Samples.history(new Random(3), 5, 1);
-        byte[] good = Piece.encode(0, whole, 0, whole.length);
-        for (byte[] bad : new byte[][] {{}, {1}, {(byte) 0x81}, {(byte) 0x81, 4, 0}, {(byte) 0x81, 0, 1}, {(byte) 0x81, 0, (byte) 0x80}}) {
+        byte[] good = Piece.encode(whole[0], 0, whole, 0, whole.length);
+        for (byte[] bad : new byte[][] {{}, {1}, {(byte) 0x81}, {(byte) 0x81, 8, 0}, {(byte) 0x81, 0, 1}, {(byte) 0x81, 0, (byte) 0x80}}) {
             PieceJoiner join = new PieceJoiner();
             assertFalse(join.add(bad, 0, bad.length));
             assertFalse(join.add(good, 0, good.length));
             assertNull(join.history(5));
         }
         PieceJoiner join = new PieceJoiner();
-        assertTrue(join.add(Piece.encode(0, whole, 0, 11), 0, 14));
+        assertTrue(join.add(Piece.encode(whole[0], 0, whole, 0, 11), 0, 14));
         assertNull(join.history(5), "half a head");
     }
 
@@ -132,7 +132,7 @@ class HistoryTest {
                     History.decode(cut);
                 }
                 assertNotNull(new OtlpRequest().add(1, 2, true, h).json());
-                byte[] last = Piece.encodeLast(b, 0, limit);
+                byte[] last = Piece.encodeLast(b[0], b, 0, limit);
                 assertTrue(last == null || last.length <= limit);
             } catch (WireError e) {
                 assertNotNull(e.code());

@@ -35,18 +35,26 @@ public final class Samples {
 
     /** A random history of this call, with nested histories. */
     public static byte[] history(Random r, long call, int depth) {
-        return new Writer(64).u8(1).u64(call).bytes(segment(r, depth)).toBytes();
+        int version = 1 + r.nextInt(2);
+        return new Writer(64).u8(version).u64(call).bytes(segment(r, version, depth)).toBytes();
     }
 
-    private static byte[] segment(Random r, int depth) {
+    private static byte[] segment(Random r, int version, int depth) {
         Writer out = new Writer(64);
         Segment.writePrefix(out, r.nextInt(4), Seeded.text(r, 1, 20), Seeded.text(r, 0, 30), Seeded.number(r) >>> 12);
         List<Integer> open = new ArrayList<>();
         int calls = 0;
         int[] table = {0};
         for (int n = r.nextInt(12); n > 0; n--) {
+            if (version == History.VERSION_2 && r.nextInt(4) == 0) {
+                out.u8(Event.UNSCOPED_CALLS | r.nextInt(2) * Event.TAG_HTTP).varint(r.nextInt(1000));
+                reference(r, out, table);
+                reference(r, out, table);
+                out.varint(r.nextInt(300)).string(Seeded.text(r, 0, 40));
+                continue;
+            }
             if (open.isEmpty() || r.nextBoolean()) {
-                int tag = Event.SEND_REQUEST | r.nextInt(4) << 3;
+                int tag = Event.SEND_REQUEST | r.nextInt(4 * version) << 3;
                 out.u8(tag).varint(r.nextInt(1000));
                 reference(r, out, table);
                 reference(r, out, table);
@@ -60,7 +68,7 @@ public final class Samples {
             out.u8(Event.RECV_RESPONSE + r.nextInt(2) | (child ? Event.TAG_CHILD : 0)).varint(r.nextInt(1000));
             out.varint(open.remove(r.nextInt(open.size()))).varint(r.nextBoolean() ? 0 : 14);
             if (child) {
-                byte[] inner = segment(r, depth - 1);
+                byte[] inner = segment(r, version, depth - 1);
                 out.varint(inner.length).bytes(inner);
             }
         }

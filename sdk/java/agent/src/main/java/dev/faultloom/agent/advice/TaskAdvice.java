@@ -27,6 +27,26 @@ public final class TaskAdvice {
         }
     }
 
+    /** For methods that start a thread. */
+    public static final class StartsThread {
+        private StartsThread() {}
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static void enter(@Advice.This Object thread) {
+            TaskPropagation.startThread(thread);
+        }
+    }
+
+    /** For methods that start a thread for an executor, one for each task. */
+    public static final class StartsTask {
+        private StartsTask() {}
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static void enter(@Advice.This Object thread) {
+            TaskPropagation.startTask(thread);
+        }
+    }
+
     /** For constructors of tasks: a task belongs to the scope that created it, whichever thread submits it. */
     public static final class Constructor {
         private Constructor() {}

@@ -1,7 +1,7 @@
 package dev.faultloom.hooks.tasks;
 
 import dev.faultloom.scope.CurrentScope;
-import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
 import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
 import java.util.concurrent.ConcurrentHashMap;
@@ -17,7 +17,7 @@ public final class TaskPropagation {
     /** Bounds the tasks that are never run, until a garbage collection removes them. */
     private static final int MAX_TASKS = 1 << 16;
 
-    private static final ConcurrentHashMap<TaskReference, Scope> SCOPES = new ConcurrentHashMap<>();
+    private static final ConcurrentHashMap<TaskReference, ScopeContext> SCOPES = new ConcurrentHashMap<>();
     private static final ReferenceQueue<Object> COLLECTED = new ReferenceQueue<>();
     private static volatile boolean used;
 
@@ -25,16 +25,39 @@ public final class TaskPropagation {
 
     /** Assigns the current scope, if any, to a task that will run later. */
     public static void submit(Object task) {
-        Scope scope = CurrentScope.get();
-        if (scope == null || task == null) {
-            return;
+        ScopeContext context = CurrentScope.context();
+        if (context != null && task != null) {
+            removeCollected();
+            if (SCOPES.size() < MAX_TASKS) {
+                SCOPES.put(new TaskReference(task, COLLECTED), context);
+                used = true;
+            }
         }
+    }
+
+    /** Assigns the current scope, if any, to a thread that will run: its calls are marked as inherited. */
+    public static void startThread(Object thread) {
+        ScopeContext context = CurrentScope.context();
+        ScopeContext inherited = context == null ? null : context.inherit();
+        if (inherited != null) {
+            removeCollected();
+            if (SCOPES.size() < MAX_TASKS) {
+                SCOPES.put(new TaskReference(thread, COLLECTED), inherited);
+                used = true;
+            }
+        }
+    }
+
+    /** {@link #submit} for the thread of an executor that starts one for each task. */
+    public static void startTask(Object thread) {
+        if (CurrentScope.context() != null && !SCOPES.containsKey(new TaskLookup(thread))) { // else startThread was called
+            submit(thread);
+        }
+    }
+
+    private static void removeCollected() {
         for (Object collected; (collected = COLLECTED.poll()) != null; ) {
             SCOPES.remove(collected);
-        }
-        if (SCOPES.size() < MAX_TASKS) {
-            SCOPES.put(new TaskReference(task, COLLECTED), scope);
-            used = true;
         }
     }
 
@@ -43,8 +66,8 @@ public final class TaskPropagation {
         if (!used || SCOPES.isEmpty()) {
             return null;
         }
-        Scope scope = SCOPES.remove(new TaskLookup(task));
-        return scope == null ? null : CurrentScope.bind(scope);
+        ScopeContext context = SCOPES.remove(new TaskLookup(task));
+        return context == null ? null : context.bind();
     }
 
     /** {@link #begin} for a task that may be tried several times before it runs. The task's entry is kept. */
@@ -52,13 +75,13 @@ public final class TaskPropagation {
         if (!used || SCOPES.isEmpty()) {
             return null;
         }
-        Scope scope = SCOPES.get(new TaskLookup(task));
-        return scope == null ? null : CurrentScope.bind(scope);
+        ScopeContext context = SCOPES.get(new TaskLookup(task));
+        return context == null ? null : context.bind();
     }
 
     /** Unbinds the current scope until {@link #end}. */
     public static Object suspend() {
-        return CurrentScope.get() == null ? null : CurrentScope.bind(null);
+        return CurrentScope.context() == null ? null : CurrentScope.bind(null);
     }
 
     /** Restores the previous scope. {@code binding}: the result of one of the other methods. */

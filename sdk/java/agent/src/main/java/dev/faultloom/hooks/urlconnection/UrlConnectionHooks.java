@@ -5,6 +5,8 @@ import dev.faultloom.hooks.http.HttpCall;
 import dev.faultloom.hooks.http.TailInputStream;
 import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
+import dev.faultloom.scope.UnscopedCalls;
 import dev.faultloom.wire.Bridge;
 import dev.faultloom.wire.Envelope;
 import java.io.FileNotFoundException;
@@ -31,6 +33,8 @@ public final class UrlConnectionHooks {
     public static final Object SKIP = new Object();
 
     private static final Map<HttpURLConnection, Exchange> EXCHANGES = Collections.synchronizedMap(new WeakHashMap<>());
+    /** Requests without a scope that were counted. */
+    private static final Map<HttpURLConnection, Boolean> COUNTED = Collections.synchronizedMap(new WeakHashMap<>());
     private static volatile boolean used;
 
     private UrlConnectionHooks() {}
@@ -114,28 +118,46 @@ public final class UrlConnectionHooks {
         if (present != null) {
             return present;
         }
-        Scope scope = CurrentScope.get();
-        if (scope == null) {
+        if (!Scope.anyUnfinished()) {
+            return null;
+        }
+        ScopeContext context = CurrentScope.context();
+        if (context == null || context.scope() == null) {
+            countOnce(context, connection, output);
             return null;
         }
         try {
-            return begin(scope, connection, output);
+            return begin(context, connection, output);
         } catch (RuntimeException | LinkageError e) {
             return null; // connected before the scope was bound, or an unknown implementation
         }
     }
 
-    private static Exchange begin(Scope scope, HttpURLConnection connection, boolean output) {
+    /** Counts a request that belongs to no scope, with the first of its methods. */
+    private static void countOnce(ScopeContext context, HttpURLConnection connection, boolean output) {
+        if (UnscopedCalls.counts(context) && COUNTED.put(connection, true) == null) {
+            URL url = connection.getURL();
+            UnscopedCalls.addHttp(
+                    HttpCall.authority(url.getProtocol(), url.getHost(), url.getPort()), method(connection, output), url.getPath());
+        }
+    }
+
+    /** The method of the request, which is POST if it has a body. */
+    private static String method(HttpURLConnection connection, boolean output) {
+        String method = connection.getRequestMethod();
+        return method.equals("GET") && (output || connection.getDoOutput()) ? "POST" : method;
+    }
+
+    private static Exchange begin(ScopeContext context, HttpURLConnection connection, boolean output) {
         // removes an envelope that the application forwarded; throws if the connection is open
         connection.setRequestProperty(Envelope.HTTP_HEADER, null);
         URL url = connection.getURL();
-        String method = connection.getRequestMethod();
-        method = method.equals("GET") && (output || connection.getDoOutput()) ? "POST" : method;
+        String method = method(connection, output);
         boolean tail = ResponseHeaders.ACCESSIBLE && HttpCall.canRemoveTail(method, connection::getRequestProperty);
         int timeoutMs = connection.getReadTimeout();
         long timeoutNanos = timeoutMs == 0 ? Long.MAX_VALUE : TimeUnit.MILLISECONDS.toNanos(timeoutMs);
         HttpCall call = HttpCall.begin(
-                scope, url.getProtocol(), url.getHost(), url.getPort(), method, url.getPath(), tail, timeoutNanos);
+                context, url.getProtocol(), url.getHost(), url.getPort(), method, url.getPath(), tail, timeoutNanos);
         if (call == null) {
             return null;
         }

@@ -8,6 +8,8 @@ import dev.faultloom.hooks.faults.Protocol;
 import dev.faultloom.scope.FaultDelay;
 import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
+import dev.faultloom.scope.UnscopedCalls;
 import dev.faultloom.wire.Bytes;
 import dev.faultloom.wire.Bridge;
 import dev.faultloom.wire.Carrier;
@@ -27,6 +29,7 @@ import java.util.concurrent.CompletableFuture;
 /** One HTTP request of a scope, from the fault decision until its end is recorded. Safe for concurrent use. */
 public final class HttpCall {
     private final Scope scope;
+    private final ScopeContext context;
     private final OutgoingCall call;
     /** What a fault does to this call. */
     public final FaultEffect effect;
@@ -34,27 +37,37 @@ public final class HttpCall {
     private byte[] history;
     private boolean isRecorded; // the end of the call
 
-    private HttpCall(Scope scope, OutgoingCall call, FaultEffect effect) {
+    private HttpCall(Scope scope, ScopeContext context, OutgoingCall call, FaultEffect effect) {
         this.scope = scope;
+        this.context = context;
         this.call = call;
         this.effect = effect;
     }
 
     /**
-     * Begins a call. Null if the request must be sent unchanged.
+     * Begins a call in this context. Null if the request must be sent unchanged, because it belongs to no scope; it is
+     * counted if it belongs to no request.
      *
+     * @param context of the thread that sends it, or null
      * @param tail whether a tail can be removed from the reply's body, see {@link #canRemoveTail}
      * @param timeoutNanos how long the caller waits at most; Long.MAX_VALUE: no limit
      */
     public static HttpCall begin(
-            Scope scope, String scheme, String host, int port, String method, String target, boolean tail, long timeoutNanos) {
+            ScopeContext context, String scheme, String host, int port, String method, String target, boolean tail, long timeoutNanos) {
         try {
-            OutgoingCall call = scope == null ? null : scope.beginHttpCall(authority(scheme, host, port), method, target, tail);
+            Scope scope = context == null ? null : context.scope();
+            if (scope == null) {
+                if (UnscopedCalls.counts(context)) {
+                    UnscopedCalls.addHttp(authority(scheme, host, port), method, target);
+                }
+                return null;
+            }
+            OutgoingCall call = scope.beginHttpCall(context.isInherited(), authority(scheme, host, port), method, target, tail);
             if (call == null) {
                 return null;
             }
             FaultEffect effect = Faults.faultEffect(Protocol.HTTP, call.fault, Faults.timeoutMs(timeoutNanos));
-            return new HttpCall(scope, call, effect);
+            return new HttpCall(scope, context, call, effect);
         } catch (RuntimeException e) {
             return null; // an error of ours must not prevent the request
         }
@@ -73,8 +86,9 @@ public final class HttpCall {
                 && (encodings == null || encodings.trim().equalsIgnoreCase("identity"));
     }
 
-    public Scope scope() {
-        return scope;
+    /** The context of the thread that sent it, for callbacks. */
+    public ScopeContext context() {
+        return context;
     }
 
     /** The value of the request header {@code x-faultloom}, or null: no header. */

@@ -1,7 +1,6 @@
 package dev.faultloom.hooks.http;
 
 import dev.faultloom.wire.Carrier;
-import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Names;
 import dev.faultloom.wire.Segment;
@@ -16,9 +15,9 @@ import java.util.Arrays;
  * </pre>
  *
  * The start of a tail is certain only at the end of the body, so bytes are held back from the first position that could
- * be the start: 0x01, flags, a short service name. Text does not contain this pattern. In binary data most candidates
- * are rejected within a few bytes; a candidate that matches is rejected after the longest possible tail. Not safe for
- * concurrent use.
+ * be the start: a version, flags, a short service name. Text does not contain this pattern. In binary data most
+ * candidates are rejected within a few bytes; a candidate that matches is rejected after the longest possible tail. Not
+ * safe for concurrent use.
  */
 public final class TailWindow {
     private static final int MAX_TAIL = History.MAX_BYTES + 8;
@@ -52,7 +51,7 @@ public final class TailWindow {
     /** Moves {@link #free} to the first byte that could be the start of a tail. */
     private void release() {
         while (free < end) {
-            if (bytes[free] == Envelope.VERSION && end - free <= MAX_TAIL && couldStartTail(free)) {
+            if (History.isVersion(bytes[free]) && end - free <= MAX_TAIL && couldStartTail(free)) {
                 return;
             }
             free++;

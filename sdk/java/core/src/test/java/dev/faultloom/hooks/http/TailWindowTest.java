@@ -39,12 +39,16 @@ final class TailWindowTest {
 
     @Test
     void theTailIsRemovedHoweverTheBodyIsCut() {
-        byte[] tail = Carrier.encodeTail(HISTORY);
         byte[] start = new byte[] {1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 4, 'b'};
-        byte[] message = joined(TEXT, start, start, TEXT);
-        for (int size : new int[] {1, 2, 3, 7, 16, 50, 1000}) {
-            assertArrayEquals(message, split(joined(message, tail), size), "reads of " + size);
-            assertArrayEquals(HISTORY, history);
+        byte[] start2 = new byte[] {2, 1, 2, 0, 0, 0, 0, 0, 0, 0, 4, 'b'};
+        byte[] message = joined(TEXT, start, start2, start, TEXT);
+        for (int version : new int[] {1, 2}) {
+            byte[] sent = HISTORY.clone();
+            sent[0] = (byte) version;
+            for (int size : new int[] {1, 2, 3, 7, 16, 50, 1000}) {
+                assertArrayEquals(message, split(joined(message, Carrier.encodeTail(sent)), size), "reads of " + size);
+                assertArrayEquals(sent, history);
+            }
         }
     }
 

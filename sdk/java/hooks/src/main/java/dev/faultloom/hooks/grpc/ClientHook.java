@@ -1,6 +1,8 @@
 package dev.faultloom.hooks.grpc;
 
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
+import dev.faultloom.scope.UnscopedCalls;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
@@ -28,12 +30,16 @@ public final class ClientHook implements ClientInterceptor {
 
     @Override
     public <Q, R> ClientCall<Q, R> interceptCall(MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
-        Scope scope = GrpcScopes.current();
+        ScopeContext context = GrpcScopes.current();
+        Scope scope = context == null ? null : context.scope();
         if (scope == null) {
+            if (UnscopedCalls.counts(context)) {
+                UnscopedCalls.addGrpc(next.authority(), "/" + method.getFullMethodName());
+            }
             return next.newCall(method, options);
         }
         Integer callLimit = options.getMaxInboundMessageSize();
-        return new TracedClientCall<>(scope, method, options, next, callLimit == null ? receiveLimit : callLimit, fieldSupport(next));
+        return new TracedClientCall<>(scope, context, method, options, next, callLimit == null ? receiveLimit : callLimit, fieldSupport(next));
     }
 
     private FieldSupport fieldSupport(Channel channel) {

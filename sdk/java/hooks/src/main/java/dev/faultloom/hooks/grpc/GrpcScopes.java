@@ -2,6 +2,7 @@ package dev.faultloom.hooks.grpc;
 
 import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
 import io.grpc.Context;
 
 /** Finds the current scope: of the thread, or of {@code io.grpc.Context}, which applications propagate themselves. */
@@ -11,16 +12,21 @@ final class GrpcScopes {
 
     private GrpcScopes() {}
 
-    static Scope current() {
+    /** What the running code works for, or null: unknown, or no scope of the process is unfinished. */
+    static ScopeContext current() {
         if (!Scope.anyUnfinished()) {
             return null; // skips the lookup in the context
         }
-        Scope scope = CurrentScope.get();
-        if (scope != null) {
-            return scope;
+        ScopeContext thread = CurrentScope.context();
+        if (thread != null && thread.scope() != null && !thread.isInherited()) {
+            return thread;
         }
         TracedServerListener<?> request = KEY.get();
-        return request == null ? null : request.scope();
+        if (request == null) {
+            return thread;
+        }
+        Scope scope = request.scope();
+        return scope == null ? request.untraced() : scope.context();
     }
 
     /** The current context, with the present or future scope of this request. */

@@ -12,8 +12,7 @@ import io.grpc.ServerInterceptor;
 
 /**
  * The server hook: the outermost interceptor of a server. An envelope in metadata begins the scope before the
- * application is called; an envelope in a field begins it when the message has arrived. Streams without an envelope
- * pass unchanged.
+ * application is called; an envelope in a field begins it when the message has arrived.
  */
 public final class ServerHook implements ServerInterceptor {
     /** The library's default limit for received messages, in bytes. */
@@ -42,7 +41,7 @@ public final class ServerHook implements ServerInterceptor {
         MethodDescriptor<Q, R> method = call.getMethodDescriptor();
         boolean readsFields = method.getType() == MethodDescriptor.MethodType.UNARY && RequestEnvelope.isReadable(method.getRequestMarshaller());
         if (scope == null && !readsFields) {
-            return next.startCall(call, headers);
+            return UntracedServerListener.start(call, headers, next);
         }
         TracedServerCall<Q, R> traced = new TracedServerCall<>(call, acceptsFields);
         TracedServerListener<Q> listener = new TracedServerListener<>(traced, readsFields ? process : null, headers, agent);

@@ -8,6 +8,7 @@ import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.FaultDelay;
 import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
 import dev.faultloom.wire.Bridge;
 import io.grpc.Attributes;
 import io.grpc.CallOptions;
@@ -41,6 +42,7 @@ import java.util.concurrent.TimeUnit;
  */
 final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
     private final Scope scope;
+    private final ScopeContext scopeContext;
     private final MethodDescriptor<Q, R> method;
     private final CallOptions options;
     private final Channel channel;
@@ -71,9 +73,10 @@ final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
         }
     }
 
-    TracedClientCall(Scope scope, MethodDescriptor<Q, R> method, CallOptions options, Channel channel, int receiveLimit,
-            FieldSupport fieldSupport) {
+    TracedClientCall(Scope scope, ScopeContext scopeContext, MethodDescriptor<Q, R> method, CallOptions options, Channel channel,
+            int receiveLimit, FieldSupport fieldSupport) {
         this.scope = scope;
+        this.scopeContext = scopeContext;
         this.method = method;
         this.options = options;
         this.channel = channel;
@@ -85,7 +88,8 @@ final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
     public void start(Listener<R> application, Metadata headers) {
         FaultEffect effect = null;
         try {
-            call = scope.beginGrpcCall(channel.authority(), "/" + method.getFullMethodName(), receiveLimit);
+            boolean inherited = scopeContext.isInherited();
+            call = scope.beginGrpcCall(inherited, channel.authority(), "/" + method.getFullMethodName(), receiveLimit);
             if (call != null) {
                 long timeoutMs = call.fault == null ? Faults.NO_TIMEOUT : Faults.timeoutMs(remainingNanos());
                 effect = Faults.faultEffect(Protocol.GRPC, call.fault, timeoutMs);
@@ -98,7 +102,7 @@ final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
             libraryCall.start(application, headers);
             return;
         }
-        listener = new TracedClientListener<>(scope, call, effect, method, application, this::cancelLibraryCall, fieldSupport);
+        listener = new TracedClientListener<>(scope, scopeContext, call, effect, method, application, this::cancelLibraryCall, fieldSupport);
         if (effect.waits()) {
             delay(effect, headers);
         } else if (effect.sends) {
@@ -236,7 +240,7 @@ final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
         Executor executor = options.getExecutor() == null ? ForkJoinPool.commonPool() : options.getExecutor();
         Context context = Context.current();
         executor.execute(() -> context.run(() -> {
-            try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+            try (CurrentScope.Binding ignored = scopeContext.bind()) {
                 listener.close(status, new Metadata());
             }
         }));

@@ -9,6 +9,7 @@ import dev.faultloom.hooks.faults.Protocol;
 import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Piece;
 import dev.faultloom.wire.WireError;
@@ -28,6 +29,7 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
     boolean sentInField; // the envelope
 
     private final Scope scope;
+    private final ScopeContext scopeContext;
     private final OutgoingCall call;
     private final FaultEffect effect;
     private final String method;
@@ -38,10 +40,11 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
     private R waitingMessage;
     private boolean closed; // for the application
 
-    TracedClientListener(Scope scope, OutgoingCall call, FaultEffect effect, MethodDescriptor<?, R> method,
+    TracedClientListener(Scope scope, ScopeContext scopeContext, OutgoingCall call, FaultEffect effect, MethodDescriptor<?, R> method,
             ClientCall.Listener<R> application, Runnable cancelLibraryCall, FieldSupport fieldSupport) {
         this.marshaller = new ReplyMarshaller<>(method.getResponseMarshaller(), scope, call.number, effect);
         this.scope = scope;
+        this.scopeContext = scopeContext;
         this.call = call;
         this.effect = effect;
         this.method = method.getFullMethodName();
@@ -57,7 +60,7 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
     @Override
     public void onHeaders(Metadata headers) {
         if (!effect.losesReply() && !closed) {
-            try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+            try (CurrentScope.Binding ignored = scopeContext.bind()) {
                 application.onHeaders(headers);
             }
         }
@@ -78,7 +81,7 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
             cancelLibraryCall.run();
             return;
         }
-        try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+        try (CurrentScope.Binding ignored = scopeContext.bind()) {
             application.onMessage(message);
         }
     }
@@ -110,7 +113,7 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
             return;
         }
         if (message != null) { // the marshaller has changed it if the fault demands it
-            try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+            try (CurrentScope.Binding ignored = scopeContext.bind()) {
                 application.onMessage(message);
             }
         }
@@ -172,7 +175,7 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
             return;
         }
         closed = true;
-        try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+        try (CurrentScope.Binding ignored = scopeContext.bind()) {
             application.onClose(status, trailers);
         }
     }
@@ -180,7 +183,7 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
     @Override
     public void onReady() {
         if (!closed) {
-            try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+            try (CurrentScope.Binding ignored = scopeContext.bind()) {
                 application.onReady();
             }
         }

@@ -4,6 +4,7 @@ import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.IncomingRequest;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
 import io.grpc.Context;
 import io.grpc.Metadata;
 import io.grpc.ServerCall;
@@ -15,6 +16,7 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
     private final Process process; // null: messages carry no envelope
     private final Metadata headers;
     private Scope scope; // null: not traced so far
+    private final ScopeContext untraced = ScopeContext.untraced();
     private Context context; // null: not needed so far
     private ServerCall.Listener<Q> application;
 
@@ -31,6 +33,11 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
 
     Scope scope() {
         return scope;
+    }
+
+    /** The context of the request if it has no scope. */
+    ScopeContext untraced() {
+        return untraced;
     }
 
     void begin(Scope newScope) {
@@ -51,11 +58,11 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
         if (scope != null) {
             run(() -> application = next.startCall(traced, headers));
         } else if (context == null) {
-            application = next.startCall(traced, headers);
+            runUntraced(() -> application = next.startCall(traced, headers));
         } else {
             Context previous = context.attach();
             try {
-                application = next.startCall(traced, headers);
+                runUntraced(() -> application = next.startCall(traced, headers));
             } finally {
                 context.detach(previous);
             }
@@ -71,6 +78,21 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
             throw e;
         } finally {
             context.detach(previous);
+        }
+    }
+
+    private void runUntraced(Runnable step) {
+        runUntraced(untraced, step);
+    }
+
+    /** Runs the application for a request that is not traced: its calls belong to it. */
+    static void runUntraced(ScopeContext request, Runnable step) {
+        if (!Scope.anyUnfinished()) {
+            step.run();
+            return;
+        }
+        try (CurrentScope.Binding ignored = request.bind()) {
+            step.run();
         }
     }
 
@@ -101,7 +123,7 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
     public void onMessage(Q message) {
         Q clean = process == null ? message : openScope(message);
         if (scope == null) {
-            application.onMessage(clean);
+            runUntraced(() -> application.onMessage(clean));
         } else {
             run(() -> application.onMessage(clean));
         }
@@ -110,7 +132,7 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
     @Override
     public void onHalfClose() {
         if (scope == null) {
-            application.onHalfClose();
+            runUntraced(application::onHalfClose);
         } else {
             run(application::onHalfClose);
         }
@@ -119,7 +141,8 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
     @Override
     public void onCancel() {
         if (scope == null) {
-            application.onCancel();
+            runUntraced(application::onCancel);
+            untraced.end();
         } else {
             call.cancel();
             run(application::onCancel);
@@ -129,7 +152,8 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
     @Override
     public void onComplete() {
         if (scope == null) {
-            application.onComplete();
+            runUntraced(application::onComplete);
+            untraced.end();
         } else {
             run(application::onComplete);
         }
@@ -138,7 +162,7 @@ final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
     @Override
     public void onReady() {
         if (scope == null) {
-            application.onReady();
+            runUntraced(application::onReady);
         } else {
             run(application::onReady);
         }

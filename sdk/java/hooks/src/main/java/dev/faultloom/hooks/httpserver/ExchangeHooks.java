@@ -14,7 +14,7 @@ public final class ExchangeHooks {
 
     /** The exchange that the chain continues with: ours if the request is traced, else the same. */
     public static Object enter(Object exchange) {
-        if (exchange instanceof ServerExchange || exchange instanceof HttpsExchange || CurrentScope.get() != null) {
+        if (exchange instanceof ServerExchange || exchange instanceof HttpsExchange || CurrentScope.isBound()) {
             return exchange;
         }
         HttpExchange raw = (HttpExchange) exchange;
@@ -22,15 +22,21 @@ public final class ExchangeHooks {
         return scope == null ? exchange : new ServerExchange(raw, scope);
     }
 
-    /** Binds the scope of an exchange to the thread. The result, or null, is for {@link #exit}. */
+    /**
+     * Binds the scope of an exchange to the thread, or that it is not traced. The result, or null, is for {@link
+     * #exit}.
+     */
     public static Object bind(Object exchange) {
-        return exchange instanceof ServerExchange && CurrentScope.get() == null ? CurrentScope.bind(((ServerExchange) exchange).scope()) : null;
+        if (CurrentScope.isBound()) {
+            return null;
+        }
+        return exchange instanceof ServerExchange ? CurrentScope.bind(((ServerExchange) exchange).scope()) : CurrentScope.bindUntraced();
     }
 
     public static void exit(Object bound, Object exchange, Throwable error) {
         if (bound != null) {
             ((CurrentScope.Binding) bound).close();
-            if (error != null) {
+            if (error != null && exchange instanceof ServerExchange) {
                 ((ServerExchange) exchange).abandon();
             }
         }

@@ -1,6 +1,7 @@
 package dev.faultloom.hooks.jakarta;
 
 import dev.faultloom.entry.ThisProcess;
+import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Envelope;
 import jakarta.servlet.http.HttpServletRequest;
@@ -16,8 +17,6 @@ import java.util.List;
  */
 public final class ServletHooks {
     private static final String SCOPE_ATTRIBUTE = "dev.faultloom.scope";
-    /** The result of {@link #enter} for a request that is not traced. */
-    private static final Object UNTRACED = new Object();
     /** Whether this thread is inside a filter or servlet: only the outermost opens a scope. */
     private static final ThreadLocal<boolean[]> INSIDE = ThreadLocal.withInitial(() -> new boolean[1]);
 
@@ -32,9 +31,9 @@ public final class ServletHooks {
         inside[0] = true;
         try {
             ServerScope scope = openScope(request, response);
-            return scope == null ? UNTRACED : scope;
+            return scope == null ? CurrentScope.bindUntraced() : scope;
         } catch (RuntimeException | LinkageError e) {
-            return UNTRACED; // an error of ours must not prevent the request
+            return CurrentScope.bindUntraced(); // an error of ours must not prevent the request
         }
     }
 
@@ -75,8 +74,10 @@ public final class ServletHooks {
             return;
         }
         INSIDE.get()[0] = false;
-        if (entered != UNTRACED) {
+        if (entered instanceof ServerScope) {
             ((ServerScope) entered).exit(error);
+        } else {
+            ((CurrentScope.Binding) entered).close(); // of a request that is not traced
         }
     }
 

@@ -3,6 +3,7 @@ package dev.faultloom.hooks.jdkhttp;
 import dev.faultloom.hooks.http.HttpCall;
 import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.URI;
@@ -23,36 +24,35 @@ public final class JdkClientHooks {
 
     /** Sends a traced request in place of the library; null: the library continues. */
     public static Object sendInstead(Object client, Object request, Object handler, Object push) {
-        Scope scope = CurrentScope.get();
         // compares names: an application that also uses TracedClient may have loaded that class from its own class path
-        if (scope == null || request.getClass().getName().equals(TracedRequest.class.getName())) {
+        if (!Scope.anyUnfinished() || request.getClass().getName().equals(TracedRequest.class.getName())) {
             return null;
         }
-        return send(scope, (HttpClient) client, (HttpRequest) request, handler, push);
+        return send(CurrentScope.context(), (HttpClient) client, (HttpRequest) request, handler, push);
     }
 
     @SuppressWarnings("unchecked")
     private static <T> CompletableFuture<HttpResponse<T>> send(
-            Scope scope, HttpClient client, HttpRequest request, Object handler, Object push) {
-        return send(scope, client, request, (BodyHandler<T>) handler, (PushPromiseHandler<T>) push);
+            ScopeContext context, HttpClient client, HttpRequest request, Object handler, Object push) {
+        return send(context, client, request, (BodyHandler<T>) handler, (PushPromiseHandler<T>) push);
     }
 
-    /** Sends a request of a scope; null: it must be sent unchanged. */
+    /** Sends a request in this context; null: it belongs to no scope and must be sent unchanged. */
     static <T> CompletableFuture<HttpResponse<T>> send(
-            Scope scope, HttpClient client, HttpRequest request, BodyHandler<T> handler, PushPromiseHandler<T> push) {
+            ScopeContext context, HttpClient client, HttpRequest request, BodyHandler<T> handler, PushPromiseHandler<T> push) {
         URI uri = request.uri();
         String path = uri.getRawPath() == null ? "" : uri.getRawPath();
         boolean tail = HttpCall.canRemoveTail(request.method(), name -> joinedValues(request.headers(), name));
         long timeoutNanos = request.timeout().map(timeout -> timeout.toNanos()).orElse(Long.MAX_VALUE);
         HttpCall call = HttpCall.begin(
-                scope, uri.getScheme(), uri.getHost(), uri.getPort(), request.method(), path, tail, timeoutNanos);
+                context, uri.getScheme(), uri.getHost(), uri.getPort(), request.method(), path, tail, timeoutNanos);
         if (call == null) {
             return null;
         }
         if (!call.effect.waits()) {
             return call.effect.sends ? sendNow(call, client, request, handler, push) : endUnsent(call, request, handler);
         }
-        TracedFuture<HttpResponse<T>> result = new TracedFuture<>(scope);
+        TracedFuture<HttpResponse<T>> result = new TracedFuture<>(context);
         CompletableFuture<Boolean> wait = call.waitForFaultAsync();
         result.setPendingStep(wait);
         wait.whenComplete((sends, error) -> {
@@ -86,7 +86,7 @@ public final class JdkClientHooks {
 
     private static <T> CompletableFuture<HttpResponse<T>> sendNow(
             HttpCall call, HttpClient client, HttpRequest request, BodyHandler<T> handler, PushPromiseHandler<T> push) {
-        TracedFuture<HttpResponse<T>> result = new TracedFuture<>(call.scope());
+        TracedFuture<HttpResponse<T>> result = new TracedFuture<>(call.context());
         TracedBodyHandler<T> traced = new TracedBodyHandler<>(handler, call);
         CompletableFuture<HttpResponse<T>> library;
         try {

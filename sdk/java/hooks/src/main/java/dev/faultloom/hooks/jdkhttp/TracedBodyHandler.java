@@ -32,7 +32,7 @@ final class TracedBodyHandler<T> implements BodyHandler<T> {
         }
         received = new Info(info, TracedResponse.withoutOurHeaders(info.headers(), tail));
         BodySubscriber<T> application;
-        try (CurrentScope.Binding ignored = CurrentScope.bind(call.scope())) {
+        try (CurrentScope.Binding ignored = call.context().bind()) {
             application = handler.apply(received);
         }
         return tail || call.effect.changesBody() ? subscriber = new TracedSubscriber<>(application, tail, call) : application;

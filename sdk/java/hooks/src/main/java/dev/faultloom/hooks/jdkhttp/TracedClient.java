@@ -22,16 +22,24 @@ import javax.net.ssl.SSLParameters;
 
 /** A client that traces its requests, without the agent. */
 public final class TracedClient extends HttpClient {
+    /** The agent's hook counts and traces the same requests. */
+    private static final boolean HAS_AGENT = System.getProperty("dev.faultloom.agent.loaded") != null;
+
     private final HttpClient client;
 
     public TracedClient(HttpClient client) {
         this.client = client;
     }
 
+    /** Null: the request belongs to no scope, or the agent's hook below handles it. */
+    private <T> CompletableFuture<HttpResponse<T>> trySend(
+            HttpRequest request, BodyHandler<T> handler, PushPromiseHandler<T> push) {
+        return HAS_AGENT || !Scope.anyUnfinished() ? null : JdkClientHooks.send(CurrentScope.context(), client, request, handler, push);
+    }
+
     @Override
     public <T> HttpResponse<T> send(HttpRequest request, BodyHandler<T> handler) throws IOException, InterruptedException {
-        Scope scope = CurrentScope.get();
-        CompletableFuture<HttpResponse<T>> sent = scope == null ? null : JdkClientHooks.send(scope, client, request, handler, null);
+        CompletableFuture<HttpResponse<T>> sent = trySend(request, handler, null);
         if (sent == null) {
             return client.send(request, handler);
         }
@@ -59,8 +67,7 @@ public final class TracedClient extends HttpClient {
 
     @Override
     public <T> CompletableFuture<HttpResponse<T>> sendAsync(HttpRequest request, BodyHandler<T> handler, PushPromiseHandler<T> push) {
-        Scope scope = CurrentScope.get();
-        CompletableFuture<HttpResponse<T>> sent = scope == null ? null : JdkClientHooks.send(scope, client, request, handler, push);
+        CompletableFuture<HttpResponse<T>> sent = trySend(request, handler, push);
         return sent == null ? client.sendAsync(request, handler, push) : sent;
     }
 

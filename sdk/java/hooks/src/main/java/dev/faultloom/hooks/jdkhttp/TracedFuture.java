@@ -1,17 +1,17 @@
 package dev.faultloom.hooks.jdkhttp;
 
 import dev.faultloom.scope.CurrentScope;
-import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
 
 /** The result of a traced send: dependent stages run inside the scope, and canceling it cancels the pending step. */
 final class TracedFuture<T> extends CompletableFuture<T> {
-    private final Scope scope;
+    private final ScopeContext context;
     private volatile Future<?> pendingStep;
 
-    TracedFuture(Scope scope) {
-        this.scope = scope;
+    TracedFuture(ScopeContext context) {
+        this.context = context;
     }
 
     void setPendingStep(Future<?> step) {
@@ -22,7 +22,7 @@ final class TracedFuture<T> extends CompletableFuture<T> {
     }
 
     void complete(T value, Throwable error) {
-        try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+        try (CurrentScope.Binding ignored = context.bind()) {
             if (error == null) {
                 complete(value);
             } else {

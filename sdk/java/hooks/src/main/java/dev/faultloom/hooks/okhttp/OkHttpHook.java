@@ -30,15 +30,14 @@ public final class OkHttpHook implements Interceptor {
 
     @Override
     public Response intercept(Chain chain) throws IOException {
-        Scope scope = CurrentScope.get();
         Request request = chain.request();
-        if (scope == null || request.header("Upgrade") != null) {
+        if (!Scope.anyUnfinished() || request.header("Upgrade") != null) {
             return chain.proceed(request);
         }
         HttpUrl url = request.url();
         boolean tail = HttpCall.canRemoveTail(request.method(), request::header);
         HttpCall call = HttpCall.begin(
-                scope, url.scheme(), url.host(), url.port(), request.method(), url.encodedPath(), tail, timeoutNanos(chain));
+                CurrentScope.context(), url.scheme(), url.host(), url.port(), request.method(), url.encodedPath(), tail, timeoutNanos(chain));
         if (call == null) {
             return chain.proceed(request);
         }

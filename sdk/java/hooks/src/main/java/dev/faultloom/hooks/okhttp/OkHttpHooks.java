@@ -1,6 +1,6 @@
 package dev.faultloom.hooks.okhttp;
 
-import dev.faultloom.scope.CurrentScope;
+import dev.faultloom.scope.Scope;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -8,9 +8,9 @@ import java.util.List;
 public final class OkHttpHooks {
     private OkHttpHooks() {}
 
-    /** A client's interceptors, followed by ours if there is a scope. */
+    /** A client's interceptors, followed by ours if a scope is unfinished. */
     public static List<?> addInterceptor(List<?> interceptors) {
-        if (CurrentScope.get() == null || interceptors.contains(OkHttpHook.INSTANCE)) {
+        if (!Scope.anyUnfinished() || interceptors.contains(OkHttpHook.INSTANCE)) {
             return interceptors;
         }
         List<Object> all = new ArrayList<>(interceptors.size() + 1);
