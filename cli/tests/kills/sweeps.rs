@@ -106,6 +106,8 @@ fn sweep_with_kills(
 ) -> Option<Vec<Snapshot>> {
     let home = &world.home;
     let mut snapshots: Vec<Snapshot> = Vec::new();
+    // the services of the last part, which nothing but `down` or the next part ends
+    let mut is_left_running = false;
     loop {
         let listed = home.run(&["runs", "--json"]);
         if listed.status.code() != Some(0) {
@@ -130,7 +132,8 @@ fn sweep_with_kills(
         let started = Instant::now();
         // a service or a reaper that is killed while it starts ends the sweep
         let mut may_fail = false;
-        let mut is_left_running = loop {
+        let were_left_running = is_left_running;
+        is_left_running = loop {
             let victim = if starts_services { results.one_of(&OF_SERVICES) } else { Victim::Tool };
             let moment = started.elapsed() + results.moment(*usual + LONGER * snapshots.len() as u32);
             world.wait(&mut sweep, started, moment);
@@ -148,7 +151,9 @@ fn sweep_with_kills(
                 break victim == Victim::ReaperAndTool && killed.tool;
             }
         };
-        if is_left_running && results.random.below(2) == 0 {
+        // this part may have been killed before it ended the services of the last one
+        let may_be_older = were_left_running && !is_left_running;
+        if may_be_older || (is_left_running && results.random.below(2) == 0) {
             home.run(&["down"]).exits(0);
             is_left_running = false;
         }
