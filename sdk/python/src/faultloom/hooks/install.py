@@ -37,6 +37,7 @@ _HOOKS = (
     _Hook("concurrent.futures.thread", "concurrent.futures", "faultloom.hooks.threads", "patch_executor"),
     _Hook("http.client", "http.client", "faultloom.hooks.http.client"),
     _Hook("flask.app", "Flask", "faultloom.hooks.http.flask", "patch", "flask", "2.2", "4"),
+    _Hook("django.core.handlers.wsgi", "Django", "faultloom.hooks.http.django", "patch", "django", "3.2", "7"),
     _Hook("httpx", "httpx", "faultloom.hooks.http.httpx", "patch", "httpx:__version__", "0.24", "1"),
     _Hook("grpc._channel", "grpcio", "faultloom.hooks.grpc.client", "patch", *_GRPC),
     _Hook("grpc._server", "grpcio", "faultloom.hooks.grpc.server", "patch", *_GRPC),

@@ -4,7 +4,7 @@ Up to 32 kB of the body are buffered until the history is complete: a small hist
 body the headers are sent before the history is complete, and announce a tail; a reply that must not have a tail is
 marked as a gap. Event streams are never buffered: they are a gap from the first byte.
 
-``Middleware`` serves any WSGI application. Flask does not need it (``flask``).
+``Middleware`` serves any WSGI application. Flask and Django do not need it (``flask``, ``django``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...scope.unscoped import OPEN_SCOPES
 from ...wire.carriers import HEADER_BYTES, HISTORY_HEADER, REPLY_HEADER, allows_tail, encode_tail, last_value
 from ...wire.envelope import ACCEPT_TAIL, encode_header
 from ...wire.history import HISTORY_BYTES, truncate_history
-from ...wire.names import normalize_http_name, raw_http_name
+from ...wire.names import normalize_http_name, raw_http_name, template_name
 from ..process import this_process
 
 HOLD_BYTES = 32_768
@@ -44,6 +44,20 @@ class Middleware:
 
     def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         return serve(self.app, environ, start_response, self.route)
+
+
+def traced_application(call: Callable[..., Iterable[bytes]], route: Callable[[Dict[str, Any]], str]) -> Callable[..., Iterable[bytes]]:
+    """The method ``call`` of a framework's application, with a scope for requests that are traced."""
+    samples = this_process().entry.sample_one_in > 0
+
+    def traced_call(self: Any, environ: Dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if samples or ENVIRON_KEY in environ or BAGGAGE_KEY in environ:
+            return serve(lambda e, s: call(self, e, s), environ, start_response, route)
+        if OPEN_SCOPES and SERVED_KEY not in environ:
+            return serve_untraced(lambda e, s: call(self, e, s), environ, start_response)
+        return call(self, environ, start_response)
+
+    return traced_call
 
 
 def serve(
@@ -77,6 +91,11 @@ def serve_untraced(app: Callable[..., Iterable[bytes]], environ: Dict[str, Any],
         return app(environ, start_response)
     finally:
         IN_UNTRACED_REQUEST.reset(token)
+
+
+def route_name(environ: Dict[str, Any], template: str) -> str:
+    """The name of a request by the template of its route, which begins after the path that the application is mounted at."""
+    return template_name(environ["REQUEST_METHOD"], raw_path(environ), environ.get("SCRIPT_NAME", "").rstrip("/") + template)
 
 
 def raw_path(environ: Dict[str, Any]) -> str:
