@@ -175,6 +175,7 @@ func TestRoutersOfAllOriginsAreHooked(t *testing.T) {
 		name, output string
 	}{
 		{"module cache", "", func(string) {}, nil, "GET /product/{id}", ""},
+		{"module cache, -mod=mod", "", func(string) {}, []string{"GOFLAGS=-mod=mod"}, "GET /product/{id}", ""},
 		{"vendored", "", func(dir string) {
 			cmd := exec.Command("go", "mod", "vendor")
 			cmd.Dir = dir
