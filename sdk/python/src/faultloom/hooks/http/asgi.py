@@ -126,7 +126,10 @@ class _Reply:
         await self._send({"type": "http.response.body", "body": data + tail, "more_body": False})
 
     async def _send_start(self, history: Optional[bytes], may_have_tail: bool = True) -> bytes:
-        """Sends the headers, with the history of a complete reply or without (None). Returns what must follow the body."""
+        """Sends the headers, with the history of a complete reply or without (None).
+
+        Returns what must follow the held body.
+        """
         assert self._start is not None
         headers, end = self._reply.head(history, may_have_tail)
         start, self._start = self._start, None

@@ -20,7 +20,10 @@ Headers = List[Tuple[str, str]]
 
 
 class HeldReply:
-    """Status, headers and the first part of the body. ``request_headers``: names of the request's headers, lower case."""
+    """Status, headers and the first part of the body.
+
+    ``request_headers``: names of the request's headers, lower case.
+    """
 
     def __init__(self, scope: Scope, method: str, request_headers: Sequence[str]) -> None:
         self._scope, self._method, self._request_headers = scope, method, request_headers
@@ -52,9 +55,9 @@ class HeldReply:
         return bool(accepts) and allows_tail(self._method, self._request_headers, self.code, headers)
 
     def head(self, history: Optional[bytes], may_have_tail: bool = True) -> Tuple[Headers, bytes]:
-        """The headers to send, with the history of a complete reply or without (None), and what follows the held body.
+        """The headers to send, with the history of a complete reply or without (None).
 
-        ``may_have_tail``: the end of the body will be known.
+        Also returns what follows the held body. ``may_have_tail``: the end of the body will be known.
         """
         headers = [(name, value) for name, value in self.headers if name.lower() not in (HISTORY_HEADER, REPLY_HEADER)]
         end = b""

@@ -85,7 +85,7 @@ def serve_untraced(app: Callable[..., Iterable[bytes]], environ: Dict[str, Any],
 
 
 def route_name(environ: Dict[str, Any], template: str) -> str:
-    """The name of a request by the template of its route, which begins after the path that the application is mounted at."""
+    """The name of a request by the template of its route, which begins where the application is mounted."""
     return template_name(environ["REQUEST_METHOD"], raw_path(environ), environ.get("SCRIPT_NAME", "").rstrip("/") + template)
 
 
