@@ -73,6 +73,10 @@ def child(url: str, plan: Any = None, status: int = 200) -> Any:
     return child_of(started.history.segment), reply.content
 
 
+SERVERS = pytest.mark.parametrize("server", [(), ("asgi",)])
+
+
+@SERVERS
 @pytest.mark.parametrize(
     ("path", "name", "status"),
     [
@@ -88,13 +92,14 @@ def child(url: str, plan: Any = None, status: int = 200) -> Any:
         ("/boom/17", "/boom/{id}", 500),
     ],
 )
-def test_django_names_calls_by_its_url_patterns(peers: Any, path: str, name: str, status: int) -> None:
-    segment, _ = child(peers("django_app", service="shop").url + path, status=status)
+def test_django_names_calls_by_its_url_patterns(peers: Any, server: Any, path: str, name: str, status: int) -> None:
+    segment, _ = child(peers("django_app", *server, service="shop").url + path, status=status)
     assert (segment.service, segment.name) == ("shop", f"GET {name}")
 
 
-def test_django_is_traced_and_faulted(peers: Any) -> None:
-    front, back = peers("django_app", service="front"), peers("flask_app", service="back")
+@SERVERS
+def test_django_is_traced_and_faulted(peers: Any, server: Any) -> None:
+    front, back = peers("django_app", *server, service="front"), peers("flask_app", service="back")
     plan = [Fault("unavailable", Selector("front", "", "GET /echo"))]
     for faults, body, end in (
         (None, b"via:hello", ("replied", 200, False, "back")),
@@ -105,11 +110,13 @@ def test_django_is_traced_and_faulted(peers: Any) -> None:
         assert found == body and ends(segment) == [end]
 
 
-def test_a_long_reply_of_django_has_a_tail(peers: Any) -> None:
-    segment, body = child(peers("django_app", service="shop").url + "/stream?n=9000")
+@SERVERS
+def test_a_long_reply_of_django_has_a_tail(peers: Any, server: Any) -> None:
+    segment, body = child(peers("django_app", *server, service="shop").url + "/stream?n=9000")
     assert segment.name == "GET /stream" and body == b"".join(b"line %d\n" % i for i in range(9000))
 
 
-def test_django_serves_untraced_requests_unchanged(peers: Any) -> None:
-    reply = requests.get(peers("django_app", service="shop").url + "/product/a", timeout=10)
+@SERVERS
+def test_django_serves_untraced_requests_unchanged(peers: Any, server: Any) -> None:
+    reply = requests.get(peers("django_app", *server, service="shop").url + "/product/a", timeout=10)
     assert reply.content == b"ok" and not [name for name in reply.headers if "faultloom" in name.lower()]

@@ -1,7 +1,11 @@
-"""A Django service under WSGI that does not import Faultloom."""
+"""A Django service, under WSGI or with the argument "asgi" under ASGI, that does not import Faultloom."""
+
+import socket
+import sys
 
 import requests
 from django.conf import settings
+from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import include, path, re_path
@@ -42,6 +46,13 @@ urlpatterns = [
 ]
 
 settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="not secret", DEBUG=False, LOGGING_CONFIG=None)
-server = make_server("127.0.0.1", 0, get_wsgi_application(), threaded=True)
-announce(server.server_port)
-server.serve_forever()
+if "asgi" in sys.argv:
+    import uvicorn
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    announce(listener.getsockname()[1])
+    uvicorn.Server(uvicorn.Config(get_asgi_application(), log_level="error", lifespan="off")).run(sockets=[listener])
+else:
+    server = make_server("127.0.0.1", 0, get_wsgi_application(), threaded=True)
+    announce(server.server_port)
+    server.serve_forever()

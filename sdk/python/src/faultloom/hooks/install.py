@@ -39,6 +39,7 @@ _HOOKS = (
     _Hook("urllib3.connectionpool", "urllib3", "faultloom.hooks.http.client", "patch_urllib3"),
     _Hook("flask.app", "Flask", "faultloom.hooks.http.flask", "patch", "flask", "2.2", "4"),
     _Hook("django.core.handlers.wsgi", "Django", "faultloom.hooks.http.django", "patch", "django", "3.2", "7"),
+    _Hook("django.core.handlers.asgi", "Django", "faultloom.hooks.http.django", "patch_asgi", "django", "3.2", "7"),
     _Hook("starlette.applications", "Starlette", "faultloom.hooks.http.starlette", "patch", "starlette", "0.27", "2"),
     _Hook("httpx", "httpx", "faultloom.hooks.http.httpx", "patch", "httpx:__version__", "0.24", "1"),
     _Hook("grpc._channel", "grpcio", "faultloom.hooks.grpc.client", "patch", *_GRPC),

@@ -1,6 +1,6 @@
 """ASGI: the reply to a request with an envelope carries the history, as in ``wsgi``.
 
-``Middleware`` serves any ASGI application. Starlette and FastAPI do not need it (``starlette``).
+``Middleware`` serves any ASGI application. Starlette, FastAPI and Django do not need it (``starlette``, ``django``).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ Application = Callable[[ASGIScope, Any, Any], Awaitable[None]]
 #: finds the name of a request ("GET /cart/{user}", or ""), given its ASGI scope as it arrived
 Route = Callable[[Mapping[str, Any]], str]
 
+#: in the scope of a traced request, for what frameworks add about it
 SERVED_KEY = "faultloom.served"
 _ENVELOPE, _TRACEPARENT, _BAGGAGE = REQUEST_HEADER.encode(), b"traceparent", b"baggage"
 #: with these, an application lets the server send a file whose bytes it does not see
@@ -60,7 +61,7 @@ async def serve(app: Application, asgi: ASGIScope, receive: Any, send: Any, rout
         finally:
             IN_UNTRACED_REQUEST.reset(untraced)
     kept = {name: value for name, value in (asgi.get("extensions") or {}).items() if name not in _FILE_EXTENSIONS}
-    inner = {**asgi, "extensions": kept, SERVED_KEY: True}
+    inner = {**asgi, "extensions": kept, SERVED_KEY: {}}
     reply = _Reply(scope, dict(inner), send, route)  # a copy: frameworks change the scope while they find the route
     token = CURRENT_SCOPE.set(scope)
     try:

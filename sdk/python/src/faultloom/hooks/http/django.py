@@ -1,16 +1,18 @@
-"""Django on the serving side, under WSGI: ``WSGIHandler.__call__`` serves through ``wsgi``.
+"""Django on the serving side: ``WSGIHandler`` serves through ``wsgi``, ``ASGIHandler`` through ``asgi``.
 
 The route template is that of the URL pattern that Django has resolved, with the patterns that include it. Django has it
-in its request, to which ``get_response`` leaves a reference in the environ.
+in its request, to which the hooks leave a reference in WSGI's environ or in ASGI's scope.
 """
 
 from __future__ import annotations
 
 import re
 import weakref
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Mapping, Optional
 
+from ...wire.names import template_name
 from ..patching import Patch
+from . import asgi
 from .flask import template as template_of_path
 from .wsgi import SERVED_KEY, route_name, traced_application
 
@@ -33,12 +35,43 @@ def patch(patch: Patch, module: Any) -> None:
     patch.replace(handler, "get_response", traced_get_response)
 
 
+def patch_asgi(patch: Patch, module: Any) -> None:
+    """``module``: django.core.handlers.asgi."""
+    handler = module.ASGIHandler
+    call, create_request = handler.__call__, handler.create_request
+
+    async def traced_call(self: Any, scope: Any, receive: Any, send: Any) -> None:
+        def app(scope: Any, receive: Any, send: Any) -> Any:
+            return call(self, scope, receive, send)
+
+        await asgi.serve(app, scope, receive, send, asgi_route_of)
+
+    def traced_create_request(self: Any, scope: Any, body_file: Any) -> Any:
+        request, error = create_request(self, scope, body_file)
+        if request is not None and asgi.SERVED_KEY in scope:
+            scope[asgi.SERVED_KEY][REQUEST_KEY] = weakref.ref(request)
+        return request, error
+
+    patch.replace(handler, "__call__", traced_call)
+    patch.replace(handler, "create_request", traced_create_request)
+
+
 def route_of(environ: Dict[str, Any]) -> str:
     """``METHOD /template`` of the request, or "" if no URL pattern names it."""
-    reference = environ.get(REQUEST_KEY)
-    route = getattr(getattr(reference and reference(), "resolver_match", None), "route", None)
-    found = None if route is None else template(route)
+    found = _resolved_template(environ)
     return "" if found is None else route_name(environ, found)
+
+
+def asgi_route_of(scope: Mapping[str, Any]) -> str:
+    """The same for the scope of ASGI."""
+    found = _resolved_template(scope[asgi.SERVED_KEY])
+    return "" if found is None else template_name(scope["method"], asgi.raw_path(scope), scope.get("root_path", "").rstrip("/") + found)
+
+
+def _resolved_template(holder: Mapping[str, Any]) -> Optional[str]:
+    reference = holder.get(REQUEST_KEY)
+    route = getattr(getattr(reference and reference(), "resolver_match", None), "route", None)
+    return None if route is None else template(route)
 
 
 def template(route: str) -> Optional[str]:
