@@ -176,6 +176,14 @@ func TestRoutersOfAllOriginsAreHooked(t *testing.T) {
 	}{
 		{"module cache", "", func(string) {}, nil, "GET /product/{id}", ""},
 		{"module cache, -mod=mod", "", func(string) {}, []string{"GOFLAGS=-mod=mod"}, "GET /product/{id}", ""},
+		{"module cache, -mod=mod, gRPC", "require google.golang.org/grpc v1.67.3\n", func(dir string) {
+			write(t, filepath.Join(dir, "grpc.go"), "package main\n\nimport _ \"google.golang.org/grpc\"\n")
+			cmd := exec.Command("go", "mod", "tidy") // marks protobuf as indirect, but the SDK imports it
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatal(string(out))
+			}
+		}, []string{"GOFLAGS=-mod=mod"}, "GET /product/{id}", ""},
 		{"vendored", "", func(dir string) {
 			cmd := exec.Command("go", "mod", "vendor")
 			cmd.Dir = dir

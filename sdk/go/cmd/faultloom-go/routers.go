@@ -107,7 +107,7 @@ func addRouters(files map[string][]byte, env environment, inv *invocation, packa
 		files[filepath.Join(dir, r.file)] = []byte(text)
 		files[filepath.Join(dir, routersFile)] = []byte(fmt.Sprintf(routersText, r.name))
 	}
-	return replaced.addGoMod(files)
+	return replaced.addGoMod(files, inv)
 }
 
 // location is the output of go list for the package of a router.
@@ -201,8 +201,10 @@ func (r *replacements) add(files map[string][]byte, router router, l location) (
 	return filepath.Join(root, below), "", err
 }
 
-// addGoMod adds the go.mod with the replacements.
-func (r *replacements) addGoMod(files map[string][]byte) error {
+// addGoMod adds the go.mod with the replacements. With -mod=mod, go list has updated the program's own go.mod before.
+// The build must not do that: it would also mark dependencies of the SDK as those of the program, and go refuses to
+// change a go.mod of an overlay.
+func (r *replacements) addGoMod(files map[string][]byte, inv *invocation) error {
 	if len(r.edits) == 0 {
 		return nil
 	}
@@ -212,6 +214,7 @@ func (r *replacements) addGoMod(files map[string][]byte) error {
 		return err
 	}
 	files[file] = text
+	inv.flags = append(inv.flags, "-mod=readonly")
 	return nil
 }
 
