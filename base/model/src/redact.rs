@@ -62,7 +62,8 @@ fn is_version(part: &str) -> bool {
 
 fn is_parameter(part: &str) -> bool {
     let name = part.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    name.is_some_and(|name| is_word(name.trim_end_matches("...")))
+    let name = name.map(|name| name.trim_start_matches('*').trim_end_matches("..."));
+    name.is_some_and(is_word)
 }
 
 /// The host and port of a URL without a user and a password.
@@ -232,6 +233,7 @@ mod tests {
     fn only_listed_parts_of_paths_are_shown() {
         for (raw, shown) in [
             ("/api/v1/items/{id}", "/api/v1/items/{id}"),
+            ("/users/{user_id}/{*path}", "/users/{user_id}/{*path}"),
             ("/static/logo.png", "/static/logo.png"),
             ("/reset/SECRETlettersonly/x", "/reset/…/x"),
             ("/user/anna@secret.example", "/user/…"),

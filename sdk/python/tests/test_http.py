@@ -64,7 +64,7 @@ def test_a_small_history_is_in_a_header_that_is_removed(peers, client):
     assert not any(name.startswith("x-faultloom") for name in headers)
     assert headers["cache-control"] == "no-store, no-transform" and "x-faultloom" in headers["vary"]
     assert ends(started.history.segment) == [("replied", 200, False, "front")]
-    assert child_of(started.history.segment).name == "GET /cart/{id}/{rest}"
+    assert child_of(started.history.segment).name == "GET /cart/{id}/{*rest}"
     assert started.history.segment.events[0].name == "GET /cart/{id}/a/b"
 
 

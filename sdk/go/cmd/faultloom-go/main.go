@@ -2,10 +2,10 @@
 //
 //	faultloom-go build|install|run|test [flags and packages as for go]
 //
-// It passes an overlay to go. In this one build, net/http has two hooks, the SDK is part of the program's own module
-// (in internal/_faultloom, which exists only in the overlay), and each main package, or each tested package, imports
-// it. No file of the program changes, and neither do go.mod, go.sum, vendored trees or the versions of dependencies.
-// Other go subcommands run unchanged.
+// It passes an overlay to go. In this one build, net/http and common routers have hooks, the SDK is part of the
+// program's own module (in internal/_faultloom, which exists only in the overlay), and each main package, or each
+// tested package, imports it. No file of the program changes, and neither do go.mod, go.sum, vendored trees or the
+// versions of dependencies. Other go subcommands run unchanged.
 package main
 
 import (

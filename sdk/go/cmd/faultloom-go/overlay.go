@@ -39,6 +39,9 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 	if applyRuntime(env, files) {
 		goroutines = "hooks/installgoroutine"
 	}
+	if err := addRouters(files, env, inv, packages); err != nil {
+		return nil, err
+	}
 	grpcChecked := false
 	for i := range packages {
 		p := &packages[i]

@@ -15,10 +15,10 @@ import (
 )
 
 // environment is a part of go env. GOROOT belongs to the toolchain that the module selects.
-type environment struct{ GOROOT, GOVERSION, GOMOD string }
+type environment struct{ GOROOT, GOVERSION, GOMOD, GOMODCACHE, GOFLAGS string }
 
 func goEnv() (e environment, err error) {
-	out, err := goOutput("env", "-json", "GOROOT", "GOVERSION", "GOMOD")
+	out, err := goOutput("env", "-json", "GOROOT", "GOVERSION", "GOMOD", "GOMODCACHE", "GOFLAGS")
 	if err != nil {
 		return e, err
 	}

@@ -15,20 +15,32 @@ type patch struct {
 }
 
 // insertion replaces an anchor, which must occur exactly once. With after, which must occur exactly once, it replaces
-// the first anchor behind it.
-type insertion struct{ after, anchor, replacement string }
+// the first anchor behind it. An optional one is left out if it cannot be made.
+type insertion struct {
+	optional                   bool
+	after, anchor, replacement string
+}
 
 // Package hooks/install has the bodies of the appended functions. The linker keeps them in programs that use the
 // patched function, and removes them from others.
 var patches = []patch{
 	{
 		file: "net/http/server.go",
-		insertions: []insertion{{anchor: "\n\thandler.ServeHTTP(rw, req)\n", replacement: `
+		insertions: []insertion{
+			{anchor: "\n\thandler.ServeHTTP(rw, req)\n", replacement: `
 	if faultloomOn && faultloomServer(handler, rw, req) {
 		return
 	}
 	handler.ServeHTTP(rw, req)
-`}},
+`},
+			{optional: true, after: "\n\t\th, r.Pattern, r.pat, r.matches = mux.findHandler(r)\n", anchor: "\n\th.ServeHTTP(w, r)\n}\n", replacement: `
+	if faultloomOn {
+		faultloomRoute(r, 0, r.Pattern)
+	}
+	h.ServeHTTP(w, r)
+}
+`},
+		},
 		suffix: `
 // faultloomOn enables the hooks.
 //
@@ -40,6 +52,11 @@ var faultloomOn bool
 //
 //go:linkname faultloomServer
 func faultloomServer(Handler, ResponseWriter, *Request) bool
+
+// faultloomRoute names the call that a router serves, by the template of its route.
+//
+//go:linkname faultloomRoute
+func faultloomRoute(r *Request, notation byte, template string)
 `,
 	},
 	{
@@ -150,20 +167,30 @@ func (p patch) apply(env environment) (path string, text []byte, err error) {
 		return "", nil, p.refuse(env, `"unsafe"`, 0)
 	}
 	for _, in := range p.insertions {
-		anchor, from := in.anchor, 0
-		if in.after != "" {
-			anchor = in.after
-			from = max(strings.Index(s, anchor), 0) + len(anchor) - 1 // the line's end may begin the anchor
-		}
-		if n := strings.Count(s, anchor); n != 1 {
+		patched, anchor, n := in.apply(s)
+		if n == 1 {
+			s = patched
+		} else if !in.optional {
 			return "", nil, p.refuse(env, anchor, n)
 		}
-		if !strings.Contains(s[from:], in.anchor) {
-			return "", nil, p.refuse(env, in.anchor, 0)
-		}
-		s = s[:from] + strings.Replace(s[from:], in.anchor, in.replacement, 1)
 	}
 	return path, []byte(s + p.suffix), nil
+}
+
+// apply returns the text with the insertion. n is 1, or else the anchor that was not found occurs n times.
+func (in insertion) apply(s string) (patched, anchor string, n int) {
+	anchor, from := in.anchor, 0
+	if in.after != "" {
+		anchor = in.after
+		from = max(strings.Index(s, anchor), 0) + len(anchor) - 1 // the line's end may begin the anchor
+	}
+	if n = strings.Count(s, anchor); n != 1 {
+		return s, anchor, n
+	}
+	if !strings.Contains(s[from:], in.anchor) {
+		return s, in.anchor, 0
+	}
+	return s[:from] + strings.Replace(s[from:], in.anchor, in.replacement, 1), in.anchor, 1
 }
 
 func (p patch) refuse(env environment, anchor string, n int) error {

@@ -97,6 +97,7 @@ func RunAll(t *testing.T) {
 		"streams_with_peers_without_sdk":                   streamPeersWithoutSDK,
 		"streams_with_foreign_codecs_and_interceptors":     streamForeign,
 		"a_failed_stream_carries_history_in_the_trailer":   streamErrors,
+		"a_call_starts_before_its_connection":              connectionSetUp,
 		"retry_is_not_a_replay":                            retry,
 		"envelopes_go_into_a_field_once_announced":         fields,
 		"fields_are_announced_only_if_safe":                fieldsNotAnnounced,

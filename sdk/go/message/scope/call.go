@@ -100,6 +100,16 @@ func (s *Scope) beginCall(at uint64, call Call, inherited bool) (c OutgoingCall,
 	return c, true
 }
 
+// AcceptLater adds the carriers that the caller accepts to a call that has begun without any. It returns false if its
+// envelope cannot have them.
+func (s *Scope) AcceptLater(c *OutgoingCall, accept wire.Accept, receiveLimit uint64) (ok bool) {
+	if c.Envelope == "" {
+		return false
+	}
+	c.Envelope, ok = wire.WithCarriers(c.Envelope, s.env.SignedPrefix, accept, receiveLimit)
+	return ok
+}
+
 func isValidName(s string) bool {
 	return s != "" && len(s) <= wire.MaxNameBytes && utf8.ValidString(s)
 }

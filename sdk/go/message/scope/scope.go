@@ -28,6 +28,7 @@ type Scope struct {
 	exported  bool // the history is exported instead of returned with the reply
 	hasParent bool // the request came with a traceparent
 
+	servedPath     string           // of an HTTP request, escaped
 	unscopedBefore uint64           // unscopedSent at the start
 	holder         *goroutineHolder // set by Enter
 
@@ -39,6 +40,7 @@ type Scope struct {
 	eventCount    int
 	recordedCalls uint64     // calls whose SEND_REQUEST is in the events; fewer than calls once there is no room
 	recording     *recording // nil once the scope has finished
+	route         string     // the call's name by its router, or empty
 }
 
 // recording holds the buffers of an open scope. The program's contexts may keep a scope alive for long, so the buffers
@@ -111,6 +113,26 @@ func (s *Scope) SetTakesField() {
 	s.mu.Lock()
 	s.flags |= wire.SegmentTakesField
 	s.mu.Unlock()
+}
+
+// SetServedPath sets the escaped path of the HTTP request that the scope answers. Call it before the program runs.
+func (s *Scope) SetServedPath(path string) { s.servedPath = path }
+
+// ServedPath returns the escaped path of the HTTP request that the scope answers.
+func (s *Scope) ServedPath() string { return s.servedPath }
+
+// SetRoute sets the call's name by the router's template. Of nested routers the last one counts.
+func (s *Scope) SetRoute(name string) {
+	s.mu.Lock()
+	s.route = name
+	s.mu.Unlock()
+}
+
+// Route returns the call's name by its router, or an empty string if no router has set it.
+func (s *Scope) Route() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.route
 }
 
 // Process returns the service that the scope belongs to.

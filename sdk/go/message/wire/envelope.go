@@ -195,3 +195,15 @@ func AssembleEnvelope(signedPrefix string, call uint64, accept Accept, receiveLi
 	out.Write(hop)
 	return out.String(), nil
 }
+
+// WithCarriers returns an envelope that was assembled without carriers, now with carriers. It returns false if the
+// envelope would be too large.
+func WithCarriers(envelope, signedPrefix string, accept Accept, receiveLimit uint64) (string, bool) {
+	at := len(signedPrefix) + 8 // after the call id
+	var tmp [11]byte
+	carriers := AppendVarint(append(tmp[:0], byte(accept)), receiveLimit)
+	if len(envelope)-2+len(carriers) > MaxEnvelopeBytes {
+		return envelope, false
+	}
+	return envelope[:at] + string(carriers) + envelope[at+2:], true
+}

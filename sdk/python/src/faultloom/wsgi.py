@@ -1,4 +1,4 @@
-"""WSGI middleware for applications other than Flask: ``app = faultloom.wsgi.Middleware(app)``."""
+"""WSGI middleware for applications other than Flask and Django: ``app = faultloom.wsgi.Middleware(app)``."""
 
 from .hooks.http.wsgi import Middleware
 

@@ -51,12 +51,12 @@ func isRequestContext(ctx context.Context) bool { return incomingMetadata(ctx) !
 // beginUnaryCall records a call and applies its fault, whose error it returns if the request is not to be sent. It
 // returns nil without an error if the call is to be made as if there were no scope.
 func beginUnaryCall(ctx context.Context, s *scope.Scope, origin scope.Origin, support *fieldSupport, authority, method string, req, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
-	limits := clientLimits(ctx, cc, method, opts)
+	limits, known := clientLimits(cc, method, opts)
 	call, acceptsField, ok := beginCall(s, origin, authority, method, limits.receive)
 	if !ok {
 		return nil, nil
 	}
-	c := &clientCall{ctx: ctx, scope: s, number: call.Number, id: call.ID, fault: call.Fault, acceptsField: acceptsField,
+	c := &clientCall{ctx: ctx, scope: s, number: call.Number, id: call.ID, fault: call.Fault,
 		fieldSupport: support, method: method, reply: clientReply{message: reply}}
 	if call.Fault != nil {
 		outcome, err := applyFault(ctx, s, &call, authority)
@@ -65,6 +65,10 @@ func beginUnaryCall(ctx context.Context, s *scope.Scope, origin scope.Origin, su
 		}
 		c.reply.alterBy(outcome)
 	}
+	if !known {
+		limits, acceptsField = acceptAfterConnecting(ctx, s, &call, cc, method, opts)
+	}
+	c.acceptsField = acceptsField
 	if !acceptsField || limits.send < minFieldLimit || !c.placeInField(&call, req) {
 		c.ctx = outgoingContext(ctx, s, &call)
 	}
@@ -221,11 +225,13 @@ func resetMessage(message any) {
 // nothing may be appended.
 type messageLimits struct{ send, receive int }
 
-func clientLimits(ctx context.Context, cc *grpc.ClientConn, method string, opts []grpc.CallOption) messageLimits {
+// clientLimits returns the limits of a call. known is false if they depend on the channel's service config, which it
+// gets when it connects for the first time: then the limits are 0.
+func clientLimits(cc *grpc.ClientConn, method string, opts []grpc.CallOption) (l messageLimits, known bool) {
 	if !codecIsActive() {
-		return messageLimits{}
+		return l, true
 	}
-	l := messageLimits{send: math.MaxInt, receive: defaultReceiveLimit}
+	l = messageLimits{send: math.MaxInt, receive: defaultReceiveLimit}
 	for _, o := range opts {
 		switch o := o.(type) {
 		case grpc.MaxRecvMsgSizeCallOption:
@@ -233,15 +239,15 @@ func clientLimits(ctx context.Context, cc *grpc.ClientConn, method string, opts 
 		case grpc.MaxSendMsgSizeCallOption:
 			l.send = o.MaxSendMsgSize
 		case grpc.ForceCodecCallOption, grpc.ForceCodecV2CallOption, grpc.CustomCodecCallOption:
-			return messageLimits{}
+			return messageLimits{}, true
 		case grpc.ContentSubtypeCallOption:
 			if o.ContentSubtype != protoName {
-				return messageLimits{}
+				return messageLimits{}, true
 			}
 		}
 	}
-	if !isConfigured(ctx, cc) {
-		return messageLimits{}
+	if state := cc.GetState(); state != connectivity.Ready && state != connectivity.TransientFailure {
+		return messageLimits{}, false
 	}
 	config := cc.GetMethodConfig(method)
 	if config.MaxRespSize != nil {
@@ -250,23 +256,32 @@ func clientLimits(ctx context.Context, cc *grpc.ClientConn, method string, opts 
 	if config.MaxReqSize != nil {
 		l.send = min(l.send, *config.MaxReqSize)
 	}
-	return l
+	return l, true
+}
+
+// acceptAfterConnecting waits until the channel of a call that has begun has its service config, and announces then
+// that the call's reply may carry a field. It returns the limits, which are 0 if nothing was announced.
+func acceptAfterConnecting(ctx context.Context, s *scope.Scope, call *scope.OutgoingCall, cc *grpc.ClientConn, method string, opts []grpc.CallOption) (l messageLimits, acceptsField bool) {
+	if waitForConfig(ctx, cc) {
+		l, _ = clientLimits(cc, method, opts)
+	}
+	if l.receive <= 0 || !s.Envelope().History || !s.AcceptLater(call, wire.AcceptField, uint64(l.receive)) {
+		return messageLimits{}, false
+	}
+	return l, true
 }
 
 // connectWait bounds how long the hook waits for a channel to connect. The call would have to wait for that anyway.
 const connectWait = 250 * time.Millisecond
 
-// isConfigured reports whether the channel has its service config, which may lower the limits. A channel gets it from
-// its resolver when it connects for the first time, which this waits for.
-func isConfigured(ctx context.Context, cc *grpc.ClientConn) bool {
-	state := cc.GetState()
-	if state == connectivity.Ready || state == connectivity.TransientFailure {
-		return true
-	}
+// waitForConfig waits until a channel has its service config, which may lower the limits. A channel gets it from its
+// resolver when it connects for the first time.
+func waitForConfig(ctx context.Context, cc *grpc.ClientConn) bool {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
-	for cc.Connect(); state == connectivity.Idle || state == connectivity.Connecting; state = cc.GetState() {
-		if !cc.WaitForStateChange(ctx, state) {
+	for state := cc.GetState(); state != connectivity.Ready && state != connectivity.TransientFailure; state = cc.GetState() {
+		cc.Connect()
+		if state == connectivity.Shutdown || !cc.WaitForStateChange(ctx, state) {
 			return false
 		}
 	}

@@ -24,22 +24,27 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 			}
 			return streamer(ctx, desc, cc, method, opts...)
 		}
-		call, acceptsField, ok := beginCall(s, origin, authority, method, clientLimits(ctx, cc, method, opts).receive)
+		limits, known := clientLimits(cc, method, opts)
+		call, acceptsField, ok := beginCall(s, origin, authority, method, limits.receive)
 		if !ok {
 			return streamer(ctx, desc, cc, method, opts...)
 		}
-		c := &clientStream{ctx: ctx, cancel: func() {}, scope: s, number: call.Number, fault: call.Fault, acceptsField: acceptsField,
-			singleReply: !desc.ServerStreams}
-		out := outgoingContext(ctx, s, &call)
+		c := &clientStream{ctx: ctx, cancel: func() {}, scope: s, number: call.Number, fault: call.Fault, singleReply: !desc.ServerStreams}
+		outcome := faults.Reply
 		if call.Fault != nil {
-			outcome, err := applyFault(ctx, s, &call, authority)
-			if err != nil {
+			var err error
+			if outcome, err = applyFault(ctx, s, &call, authority); err != nil {
 				return nil, err
 			}
 			c.reply.alterBy(outcome)
-			if outcome == faults.Lost || outcome == faults.Corrupt { // the hook ends such a stream
-				out, c.cancel = context.WithCancel(out)
-			}
+		}
+		if !known {
+			_, acceptsField = acceptAfterConnecting(ctx, s, &call, cc, method, opts)
+		}
+		c.acceptsField = acceptsField
+		out := outgoingContext(ctx, s, &call)
+		if outcome == faults.Lost || outcome == faults.Corrupt { // the hook ends such a stream
+			out, c.cancel = context.WithCancel(out)
 		}
 		inner, err := streamer(out, desc, cc, method, opts...)
 		if err != nil {

@@ -96,6 +96,33 @@ func TestRouteTemplatesNameCalls(t *testing.T) {
 	}
 }
 
+func TestACallStartsBeforeItsConnection(t *testing.T) {
+	url := suite.HTTPServer(t, suite.Process(t, "front"), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	const setUp = 80 * time.Millisecond
+	for _, timeout := range []time.Duration{5 * time.Second, setUp / 2} {
+		base := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			select {
+			case <-time.After(setUp):
+				return new(net.Dialer).DialContext(ctx, network, address)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		t.Cleanup(base.CloseIdleConnections)
+		ctx, r := suite.Begin(t, faultloom.Options{})
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		_, _, err := suite.Get(limited, &http.Client{Transport: httphook.Transport(base)}, url)
+		cancel()
+		if (err != nil) != (timeout < setUp) {
+			t.Fatal(err)
+		}
+		events := suite.End(t, r).Events
+		if took := time.Duration(events[1].AtUS-events[0].AtUS) * time.Microsecond; took < min(timeout, setUp)*9/10 {
+			t.Errorf("the call took %v with a timeout of %v", took, timeout)
+		}
+	}
+}
+
 func TestRepliesThatMustNotHaveATailAreUnchanged(t *testing.T) {
 	history := suite.Fan(t, 40, "")
 	big := func(f http.HandlerFunc) http.Handler {

@@ -50,25 +50,13 @@ func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.P
 	}
 	defer s.Leave(s.Enter())
 	r2 := r.WithContext(scope.With(r.Context(), s))
+	s.SetServedPath(r.URL.EscapedPath()) // before the program can change it
 	rw := &replyWriter{underlying: w, request: r, scope: s}
 	if !s.ReturnsHistory() { // the writer only needs the status
 		rw.committed, rw.declaredLength = true, -1
 	}
 	// net/http ends the reply after a panic as it would without the SDK: what is still buffered is not sent
 	next.ServeHTTP(rw.withInterfaces(), r2)
-	rw.finish(routeName(r2))
+	rw.finish(callName(s, r2))
 	return true
-}
-
-// routeName returns the name of a call at its callee: the template of ServeMux ("METHOD /cart/{user}"), or the
-// normalized path. A template that ends with '/' is the root of a subtree, so it only names the request for that root.
-func routeName(r *http.Request) string {
-	template := r.Pattern
-	if i := strings.IndexByte(template, '/'); i >= 0 {
-		template = strings.TrimSuffix(template[i:], "{$}")
-	}
-	if template == "" || (strings.HasSuffix(template, "/") && template != r.URL.Path) {
-		return wire.NormalizeHTTPName(wire.RawHTTPName(r.Method, r.URL.EscapedPath()))
-	}
-	return r.Method + " " + template
 }

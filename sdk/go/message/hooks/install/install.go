@@ -28,6 +28,9 @@ func send(r *http.Request, next func(*http.Request) (*http.Response, error)) (*h
 	return httphook.RoundTrip(r, next)
 }
 
+//go:linkname route net/http.faultloomRoute
+func route(r *http.Request, notation byte, template string) { httphook.SetRoute(r, notation, template) }
+
 func init() {
 	if !trust.Configured() { // there will never be keys, so the hooks would only cost time
 		status.Refused("net/http", runtime.Version(), trust.NoSettings)

@@ -36,7 +36,11 @@ _HOOKS = (
     _Hook("threading", "threading", "faultloom.hooks.threads", "patch_threading"),
     _Hook("concurrent.futures.thread", "concurrent.futures", "faultloom.hooks.threads", "patch_executor"),
     _Hook("http.client", "http.client", "faultloom.hooks.http.client"),
+    _Hook("urllib3.connectionpool", "urllib3", "faultloom.hooks.http.client", "patch_urllib3"),
     _Hook("flask.app", "Flask", "faultloom.hooks.http.flask", "patch", "flask", "2.2", "4"),
+    _Hook("django.core.handlers.wsgi", "Django", "faultloom.hooks.http.django", "patch", "django", "3.2", "7"),
+    _Hook("django.core.handlers.asgi", "Django", "faultloom.hooks.http.django", "patch_asgi", "django", "3.2", "7"),
+    _Hook("starlette.applications", "Starlette", "faultloom.hooks.http.starlette", "patch", "starlette", "0.27", "2"),
     _Hook("httpx", "httpx", "faultloom.hooks.http.httpx", "patch", "httpx:__version__", "0.24", "1"),
     _Hook("grpc._channel", "grpcio", "faultloom.hooks.grpc.client", "patch", *_GRPC),
     _Hook("grpc._server", "grpcio", "faultloom.hooks.grpc.server", "patch", *_GRPC),
@@ -44,8 +48,8 @@ _HOOKS = (
     _Hook("grpc.aio._server", "grpc.aio", "faultloom.hooks.grpc.aio_server", "patch", *_GRPC),
 )
 
-#: these pass the scope on and send no messages: not listed in the status file
-_UNLISTED = ("threading", "concurrent.futures")
+#: these pass the scope on and send no messages, or send them by http.client: not listed in the status file
+_UNLISTED = ("threading", "concurrent.futures", "urllib3")
 
 _is_installed = _is_hooked = False
 

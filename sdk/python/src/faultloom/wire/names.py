@@ -46,6 +46,36 @@ def _is_variable(part: str) -> bool:
     )
 
 
+def template_name(method: str, path: str, template: str) -> str:
+    """``METHOD /cart/{user}``: the name that a callee records for a request, by the template of its route.
+
+    Empty if the template does not name the request: it is a wildcard alone, or does not cover the path, as that of a
+    prefix. ``path``: the raw path of the request. ``template``: with parameters as ``{name}``, wildcards as ``{*name}``
+    or ``*``.
+    """
+    if not template.startswith("/") or template == "/*" or _WILDCARD_ALONE.fullmatch(template):
+        return ""
+    path = raw_http_name("", path)[1:]
+    if path.endswith("/") != template.endswith("/"):  # routers may ignore a slash at the end
+        if template.endswith("/"):
+            template = template[:-1]
+        elif not _is_wildcard(template.rpartition("/")[2]):
+            template += "/"
+    parts, found = template.split("/"), path.split("/")
+    if _is_wildcard(parts[-1]) and len(found) >= len(parts):
+        found[len(parts) - 1 :] = parts[-1:]
+    if len(parts) != len(found):
+        return ""
+    covers = all("{" in part or part in ("*", text) for part, text in zip(parts, found))
+    return truncate_text(f"{method} {template}", NAME_BYTES) if covers else ""
+
+
+_WILDCARD_ALONE = re.compile(r"/\{\*[^}]*\}")
+
+
+def _is_wildcard(part: str) -> bool:
+    return part == "*" or part.startswith("{*")
+
 
 _GRPC_SCHEME = re.compile(r"(?:dns|ipv4|ipv6|unix|unix-abstract|xds|passthrough|vsock|google-c2p):(?://[^/]*/)?")
 

@@ -3,6 +3,8 @@
 ``putrequest`` starts a call, ``endheaders`` begins it in the scope and adds the envelope, ``getresponse`` ends it. A
 fault that keeps the request from being sent mutes ``send`` and puts one end of a socket pair in place of the
 connection's socket, so that the libraries above work as usual and raise their own exceptions.
+
+urllib3 connects to ``https://`` before ``putrequest``: there a call begins before its connection.
 """
 
 from __future__ import annotations
@@ -33,12 +35,14 @@ from .response import replaced_body, tailed_response
 class Exchange:
     """One request on a connection, from ``putrequest`` to the end of its reply."""
 
-    __slots__ = ("call", "effect", "held", "is_muted", "name", "peer", "scope", "uses_socket_pair")
+    __slots__ = ("call", "effect", "has_headers", "held", "is_muted", "name", "peer", "scope", "uses_socket_pair")
 
     def __init__(self, scope: Scope, peer: str, name: str) -> None:
         self.scope, self.peer, self.name = scope, peer, name
-        #: None before ``endheaders``
+        #: None before it has begun
         self.call: Optional[OutgoingCall] = None
+        #: the envelope was added
+        self.has_headers = False
         self.effect: FaultEffect
         self.is_muted = False
         self.uses_socket_pair = False
@@ -84,10 +88,12 @@ def patch(patch: Patch, module: Any) -> None:
 
     def traced_putrequest(self: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
         scope = current_scope()
-        if scope is None and OPEN_SCOPES and is_lost():
+        if scope is None and OPEN_SCOPES and is_lost() and not self._faultloom_is_counted:
             count(self, method, url)
         if scope is None and self._faultloom is None:
             return putrequest(self, method, url, *args, **kwargs)
+        if self._faultloom is not None and self._faultloom.call is not None and not self._faultloom.has_headers:
+            return putrequest(self, method, url, *args, **kwargs)  # it has begun before its connection
         if self._faultloom is not None:
             self._faultloom.record_failure(UNKNOWN)
             self._faultloom = None
@@ -99,16 +105,14 @@ def patch(patch: Patch, module: Any) -> None:
             except Exception:
                 pass  # an unknown kind of connection is not traced
 
-    def count(self: Any, method: str, url: str) -> None:
-        try:
-            count_unscoped(True, this_process().peer_name(authority_of(self, url)), raw_http_name(method, url or "/"))
-        except Exception:
-            pass  # an unknown kind of connection
-
     def traced_endheaders(self: Any, *args: Any, **kwargs: Any) -> Any:
         exchange = self._faultloom
-        if exchange is not None and exchange.call is None:
-            begin(self, exchange)
+        if exchange is not None and not exchange.has_headers:
+            exchange.has_headers = True
+            accept = ACCEPT_TAIL if accepts_only_decodable(",".join(header_values(self, b"accept-encoding"))) else 0
+            header_values(self, REQUEST_HEADER.encode(), remove=True)  # one that the application forwards
+            if exchange.call is not None or begin(self, exchange, accept):
+                add_envelope(self, exchange)
         endheaders(self, *args, **kwargs)
 
     def traced_send(self: Any, data: Any) -> Any:
@@ -128,29 +132,9 @@ def patch(patch: Patch, module: Any) -> None:
             exchange.record_failure(code_of(error))
             raise
 
-    def begin(self: Any, exchange: Exchange) -> None:
-        accept = ACCEPT_TAIL if accepts_only_decodable(",".join(header_values(self, b"accept-encoding"))) else 0
-        header_values(self, REQUEST_HEADER.encode(), remove=True)  # one that the application forwards
-        call = exchange.call = exchange.scope.begin_call(
-            True, exchange.peer, exchange.name, encode_accepts(accept, 0), call_flags(exchange.scope)
-        )
-        if call is None:
-            if is_lost():
-                count_unscoped(True, exchange.peer, exchange.name)
-            self._faultloom = None
-            return
-        effect = exchange.effect = exchange.effect_within(timeout_of(self))
-        if effect.outcome == REFUSED:
-            self._faultloom = None
-            exchange.record_unsent(effect)
-            self.close()
-            raise refused(self)
-        if effect.sends:
-            wait_for_fault(exchange.scope, effect.wait_ms / 1000)
-        else:
-            exchange.is_muted = True
-            exchange.held = [] if effect.sends_if_released else None
-            use_socket_pair(self, exchange, reply_bytes(effect.status) if effect.outcome == STATUS else b"")
+    def add_envelope(self: Any, exchange: Exchange) -> None:
+        call = exchange.call
+        assert call is not None
         if call.envelope is not None and (not exchange.is_muted or exchange.held is not None):
             connection.putheader(self, REQUEST_HEADER, encode_header(call.envelope))
             if exchange.scope.envelope.bridge:
@@ -240,11 +224,82 @@ def patch(patch: Patch, module: Any) -> None:
         close(self)
 
     patch.replace(connection, "_faultloom", None)
+    patch.replace(connection, "_faultloom_is_counted", False)
     patch.replace(connection, "putrequest", traced_putrequest)
     patch.replace(connection, "endheaders", traced_endheaders)
     patch.replace(connection, "send", traced_send)
     patch.replace(connection, "getresponse", traced_getresponse)
     patch.replace(connection, "close", traced_close)
+
+
+def patch_urllib3(patch: Patch, module: Any) -> None:
+    """``module``: urllib3.connectionpool."""
+    pool = module.HTTPConnectionPool
+    make_request = pool._make_request
+
+    def traced_make_request(self: Any, conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
+        if self.scheme != "https" or getattr(conn, "sock", conn) is not None:
+            return make_request(self, conn, method, url, *args, **kwargs)
+        scope = current_scope()
+        if scope is None:
+            if not (OPEN_SCOPES and is_lost()):
+                return make_request(self, conn, method, url, *args, **kwargs)
+            count(conn, method, url)
+            conn._faultloom_is_counted = True
+            try:
+                return make_request(self, conn, method, url, *args, **kwargs)
+            finally:
+                conn._faultloom_is_counted = False
+        exchange = conn._faultloom = Exchange(scope, this_process().peer_name(authority_of(conn, url)), raw_http_name(method, url or "/"))
+        names = {name.lower(): value for name, value in (kwargs.get("headers") or {}).items()}
+        accept = ACCEPT_TAIL if accepts_only_decodable(str(names.get("accept-encoding", "identity"))) else 0
+        if begin(conn, exchange, accept) and exchange.is_muted:
+            conn.is_verified = True  # nothing is sent: no warning about the certificate
+        try:
+            return make_request(self, conn, method, url, *args, **kwargs)
+        except BaseException as error:
+            if conn._faultloom is exchange:
+                conn._faultloom = None
+                exchange.record_failure(code_of(error))
+            raise
+
+    patch.replace(pool, "_make_request", traced_make_request)
+
+
+def begin(connection: Any, exchange: Exchange, accept: int) -> bool:
+    """Begins the call in its scope and applies its fault, as far as that is possible before the request is sent.
+
+    False: the scope has finished, and the call is not traced.
+    """
+    call = exchange.call = exchange.scope.begin_call(
+        True, exchange.peer, exchange.name, encode_accepts(accept, 0), call_flags(exchange.scope)
+    )
+    if call is None:
+        if is_lost():
+            count_unscoped(True, exchange.peer, exchange.name)
+        connection._faultloom = None
+        return False
+    effect = exchange.effect = exchange.effect_within(timeout_of(connection))
+    if effect.outcome == REFUSED:
+        connection._faultloom = None
+        exchange.record_unsent(effect)
+        connection.close()
+        raise refused(connection)
+    if effect.sends:
+        wait_for_fault(exchange.scope, effect.wait_ms / 1000)
+    else:
+        exchange.is_muted = True
+        exchange.held = [] if effect.sends_if_released else None
+        use_socket_pair(connection, exchange, reply_bytes(effect.status) if effect.outcome == STATUS else b"")
+    return True
+
+
+def count(connection: Any, method: str, url: str) -> None:
+    """Counts a call that belongs to no request."""
+    try:
+        count_unscoped(True, this_process().peer_name(authority_of(connection, url)), raw_http_name(method, url or "/"))
+    except Exception:
+        pass  # an unknown kind of connection
 
 
 def authority_of(connection: Any, url: str) -> str:
