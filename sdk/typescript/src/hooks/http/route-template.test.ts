@@ -36,7 +36,8 @@ test('a mount path with wildcards, optional parts or expressions is not divided 
   for (const path of ['/shop', '/shop/:tenant', '/shop/:tenant/x']) {
     assert.ok(hasFixedSegments(path), path);
   }
-  for (const path of ['/shop/*', '/shop/*rest', '/shop/:tenant?', '/shop{/:tenant}', '/:a(x/y)', '/:a(\\d+)', '/:a+', 'shop']) {
+  const others = ['/shop/*', '/shop/*rest', '/shop/:tenant?', '/shop{/:tenant}', '/:a(x/y)', '/:a(\\d+)', '/:a+', 'shop'];
+  for (const path of others) {
     assert.ok(!hasFixedSegments(path), path);
   }
 });
