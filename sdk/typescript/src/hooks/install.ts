@@ -13,7 +13,9 @@ import { checkBundle } from './bundle-check';
 import { hookClient } from './grpc/client';
 import { hookServer } from './grpc/server';
 import { hookHttpClient } from './http/client';
-import { watchFastify } from './http/routes';
+import { hookExpress } from './http/express-routes';
+import { watchFastify } from './http/fastify-routes';
+import { hookKoa } from './http/koa-routes';
 import { hookHttpServer } from './http/server';
 import { hookLibrary, hookWhenLoaded, Library, ReportLibrary } from './module-loader';
 import { Loose, Patch } from './patch';
@@ -43,8 +45,10 @@ function supportedLibraries(process: Process): Library[] {
       },
     },
     { name: 'undici', file: 'index.js', lowest: '5.20.0', below: '9', hook: hookUndici },
-    // routes are read from the requests of these frameworks; nothing is replaced
-    { name: 'express', file: 'index.js', lowest: '4.0.0', below: '6', hook: () => undefined },
+    // their routes are read; Nest is built on Express or Fastify
+    { name: 'express', file: 'index.js', lowest: '4.0.0', below: '6', hook: hookExpress },
+    { name: 'koa', file: 'lib/application.js', lowest: '2.0.0', below: '4', hook: hookKoa },
+    // announces its instances; nothing is replaced
     { name: 'fastify', file: 'fastify.js', lowest: '4.0.0', below: '6', hook: () => undefined },
   ];
 }

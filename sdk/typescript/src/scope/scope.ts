@@ -160,14 +160,8 @@ export class Scope {
   }
 
   /** `beginCall` for a call whose context had no scope, and which therefore got that of its task. */
-  beginInheritedCall(
-    http: boolean,
-    peer: string,
-    name: string,
-    accept: number,
-    receiveLimit: Uint64,
-  ): OutgoingCall | null {
-    return this.begin(SEND_REQUEST | TAG_INHERITED, http, peer, name, accept, receiveLimit);
+  beginInheritedCall(http: boolean, peer: string, name: string, accept: number, limit: Uint64): OutgoingCall | null {
+    return this.begin(SEND_REQUEST | TAG_INHERITED, http, peer, name, accept, limit);
   }
 
   private begin(

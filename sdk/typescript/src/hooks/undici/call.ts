@@ -24,6 +24,8 @@ export class UndiciCall implements RequestEvents {
   private delivered = 0;
   private trailers: unknown;
   private isSent = false;
+  /** Whether undici has a connection for the request. */
+  private isConnected = false;
   /** Whether undici reports nothing more. Further events come from this class alone. */
   private isComplete = false;
   /** Whether the caller got the end of the reply or an error, so that it gets nothing more. */
@@ -119,6 +121,16 @@ export class UndiciCall implements RequestEvents {
     }
   };
 
+  /**
+   * The caller got an error from fetch. If the request still waits for its connection, undici reports its end much
+   * later, when it has one.
+   */
+  callerGaveUp(error: unknown): void {
+    if (this.isSent && !this.isConnected && !this.isComplete) {
+      this.scope.recordFailure(this.call, failureCode(error), null, false);
+    }
+  }
+
   /** Reports an event of our own. As in undici, an exception of the caller's handler ends the request. */
   private report(event: () => void): void {
     if (this.isConcluded) {
@@ -134,6 +146,7 @@ export class UndiciCall implements RequestEvents {
   // the events of a request that was sent
 
   start(abort: (reason?: Error) => void): void {
+    this.isConnected = true;
     this.abortSent = abort;
     if (this.isAborted) {
       abort(this.abortReason); // while it waited for its connection

@@ -81,12 +81,30 @@ export function hookFetch(patch: Patch): void {
         } catch {
           // an unsupported dispatcher; its requests go out unchanged
         }
-        return (fetch.apply(this, args) as Promise<unknown>).catch((error: unknown) => {
+        const started: FetchedCall = { call: null };
+        const before = startingFetch;
+        startingFetch = started;
+        let response: Promise<unknown>;
+        try {
+          response = fetch.apply(this, args) as Promise<unknown>;
+        } finally {
+          startingFetch = before;
+        }
+        return response.catch((error: unknown) => {
+          started.call?.callerGaveUp(error);
           throw asSignalTimeout(error, args[1]);
         });
       },
   );
 }
+
+/** The first call of a fetch. Those that follow from redirects are not known. */
+interface FetchedCall {
+  call: UndiciCall | null;
+}
+
+/** The fetch that is being started: it dispatches its first request synchronously. */
+let startingFetch: FetchedCall | null = null;
 
 /** For a request with a signal, an injected timeout becomes the error of a timed-out signal. */
 function asSignalTimeout(error: unknown, init: unknown): unknown {
@@ -122,6 +140,9 @@ function traced(scope: Scope, dispatcher: Loose, dispatch: Fn, options: Loose, h
   }
   if (call === null) {
     return dispatch.call(dispatcher, options, handler) as boolean;
+  }
+  if (startingFetch !== null) {
+    startingFetch.call = call;
   }
   const tracingHandler = createHandler(handler, call, out);
   return call.run(() => dispatch.call(dispatcher, outgoing, tracingHandler) as boolean);

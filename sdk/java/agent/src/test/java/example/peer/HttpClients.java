@@ -89,7 +89,9 @@ final class HttpClients {
     private static String url(String method, String url, String body) throws IOException {
         HttpURLConnection connection = (HttpURLConnection) new URL(url.replaceFirst("@[0-9]+$", "")).openConnection();
         int at = url.lastIndexOf('@');
-        connection.setReadTimeout(at < 0 ? 30_000 : Integer.parseInt(url.substring(at + 1)));
+        int timeoutMs = at < 0 ? 30_000 : Integer.parseInt(url.substring(at + 1));
+        connection.setConnectTimeout(timeoutMs);
+        connection.setReadTimeout(timeoutMs);
         connection.setRequestMethod(method);
         if (!body.isEmpty()) {
             connection.setDoOutput(true);
@@ -110,7 +112,11 @@ final class HttpClients {
 
     private static OkHttpClient okhttp(String url) {
         int at = url.lastIndexOf('@');
-        return at < 0 ? OKHTTP : OKHTTP.newBuilder().readTimeout(Duration.ofMillis(Long.parseLong(url.substring(at + 1)))).build();
+        if (at < 0) {
+            return OKHTTP;
+        }
+        Duration timeout = Duration.ofMillis(Long.parseLong(url.substring(at + 1)));
+        return OKHTTP.newBuilder().connectTimeout(timeout).readTimeout(timeout).build();
     }
 
     private static Request okhttpRequest(String method, String url, String body) {

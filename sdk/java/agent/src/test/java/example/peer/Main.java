@@ -32,6 +32,8 @@ public final class Main {
                 return HttpService.start();
             case "tomcat":
                 return TomcatService.start();
+            case "spring":
+                return SpringService.start();
             case "jetty":
                 return JettyService.start();
             default:

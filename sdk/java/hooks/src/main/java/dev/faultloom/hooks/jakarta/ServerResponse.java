@@ -12,12 +12,12 @@ import java.io.OutputStream;
 import java.io.OutputStreamWriter;
 import java.io.PrintWriter;
 import java.util.Collection;
+import java.util.function.Supplier;
 
 /** The response for the application, buffered until its history is known. */
 final class ServerResponse extends HttpServletResponseWrapper {
-    private static final String SPRING_PATTERN = "org.springframework.web.servlet.HandlerMapping.bestMatchingPattern";
-
     private final HttpServletRequest request;
+    private final Supplier<String> route;
     private final Reply reply;
     private ServerOutput output;
     private PrintWriter writer;
@@ -29,9 +29,11 @@ final class ServerResponse extends HttpServletResponseWrapper {
         void write() throws IOException;
     }
 
-    ServerResponse(HttpServletResponse response, Scope scope, HttpServletRequest request) {
+    /** {@code route}: returns the template of the request's route, or null. */
+    ServerResponse(HttpServletResponse response, Scope scope, HttpServletRequest request, Supplier<String> route) {
         super(response);
         this.request = request;
+        this.route = route;
         this.reply = new Reply(scope);
     }
 
@@ -72,9 +74,9 @@ final class ServerResponse extends HttpServletResponseWrapper {
 
         @Override
         protected String name() {
-            Object pattern = request.getAttribute(SPRING_PATTERN);
-            return pattern instanceof String && !((String) pattern).equals("/**")
-                    ? request.getMethod() + " " + request.getContextPath() + pattern
+            String template = route.get();
+            return template != null
+                    ? request.getMethod() + " " + template
                     : Names.normalizeHttpName(Names.rawHttpName(request.getMethod(), request.getRequestURI()));
         }
     }

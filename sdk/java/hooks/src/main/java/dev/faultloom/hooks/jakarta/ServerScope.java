@@ -16,7 +16,7 @@ final class ServerScope {
     ServerScope(Scope scope, HttpServletRequest request, HttpServletResponse response) {
         this.scope = scope;
         this.request = new ServerRequest(request, this);
-        this.response = new ServerResponse(response, scope, request);
+        this.response = new ServerResponse(response, scope, request, this.request::route);
     }
 
     Scope scope() {
