@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Receives warnings, from any thread.
 pub type OnWarning = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Dropping it removes the temporary folder. It does not end commands: whoever started one ends it first.
+/// Dropping it removes the temporary folder. It does not end commands: the caller ends them first.
 pub struct CommandGuard {
     inner: Arc<Inner>,
 }
