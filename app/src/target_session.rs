@@ -45,6 +45,11 @@ pub fn state_dir(context: &Context) -> PathBuf {
     context.home.join("up")
 }
 
+/// The command that runs [`reaper`].
+pub(crate) fn reaper_command() -> ReaperCommand {
+    ReaperCommand::own_binary("reaper")
+}
+
 pub fn reaper() -> ! {
     target::reaper_main()
 }
@@ -69,7 +74,7 @@ pub fn start_options(context: &Context, target: &Target) -> Result<StartOptions,
         state_dir: state_dir(context),
         kept_trust: (attached || kept.exists()).then_some(kept),
         sdks: crate::sdk_paths::all(),
-        reaper: ReaperCommand::own_binary("reaper"),
+        reaper: reaper_command(),
         on_event: Arc::new(move |event| {
             if matches!(event, target::Event::Warning(_) | target::Event::CleaningUp { .. }) {
                 events(Event::Warning { message: event.to_string() });

@@ -1,6 +1,6 @@
 //! `faultloom flip` with its real engine: campaigns, replays, interruptions, disturbances, refusals.
 
-use crate::support::{Completed, Home, skipped, wait_for, words};
+use crate::support::{Completed, Home, Started, skipped, wait_for, words};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -414,6 +414,36 @@ fn an_external_disturbance_is_judged_between_healthy_runs() {
     home.run(&["flip", "-q", "--runs", "1000", "--external", "exit 3", "--", "cat", &state])
         .exits(3)
         .says("the disturbance 'exit 3' failed");
+}
+
+#[test]
+fn a_kill_during_an_external_disturbance_leaves_nothing() {
+    let home = Home::new("flip-external-killed");
+    home.write("disturb", "setsid sleep 1003 &\ntrap 'echo undone > state; exit' TERM\nwhile :; do sleep 0.01; done\n");
+    std::fs::create_dir(home.file("temp")).unwrap();
+    // the program: its environment has no mark, and its child leaves its group
+    let program = format!("setsid sleep 1004.{} & sleep 0.05; kill $!; echo same", std::process::id());
+    let arguments = ["flip", "-q", "--runs", "100000", "--external", "sh ./disturb", "--", "sh", "-c", &program];
+    let mut command = home.command(&arguments);
+    command.env("TMPDIR", home.file("temp"));
+    let flip = Started::new(command);
+    wait_for("the disturbance", || home.processes().iter().any(|(_, line)| line == "sleep 1003").then_some(()));
+    let programs = || {
+        let is_one = |pid: &u32| {
+            std::fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(&format!("1004.{}", std::process::id())))
+        };
+        process::pids().filter(is_one).collect::<Vec<u32>>()
+    };
+    let temporary = || std::fs::read_dir(home.file("temp")).unwrap().count();
+    wait_for("the program", || programs().iter().any(|pid| pid != &flip.child.id()).then_some(()));
+    assert_eq!(temporary(), 1);
+    flip.signal("KILL");
+    flip.wait();
+    home.assert_nothing_runs();
+    wait_for("the end of the program", || programs().is_empty().then_some(()));
+    wait_for("the removal of temporary files", || (temporary() == 0).then_some(()));
+    assert_eq!(std::fs::read_to_string(home.file("state")).unwrap(), "undone\n", "it could undo what it did");
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod sdk;
 mod state;
 mod supervise;
 
+pub use cleanup::command_guard::{CommandGuard, GuardedChild, OnWarning, TemporaryFolder};
 pub use cleanup::reaper::{ReaperCommand, reaper_main};
 pub use file::address::{Address, HttpAddress};
 pub use file::target::{Service, Target};

@@ -17,7 +17,7 @@ async fn a_killed_reaper_is_replaced_at_once() {
     let kill = std::process::Command::new("kill").args(["-KILL", &before[0].to_string()]).status();
     assert!(kill.unwrap().success());
     wait_for("another reaper", || (reapers().len() == 1 && reapers() != before).then_some(()));
-    let warned = || events.lock().unwrap().iter().any(|event| event.contains("the reaper of this target was killed"));
+    let warned = || events.lock().unwrap().iter().any(|event| event.contains("the reaper was killed"));
     wait_for("the warning", || warned().then_some(()));
     supervisor.restart("a").await.unwrap();
     supervisor.stop().await.unwrap();

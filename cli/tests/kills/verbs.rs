@@ -72,7 +72,7 @@ const VERB: Verb = Verb {
     needs: Needs::Nothing,
 };
 
-const VERBS: [Verb; 16] = [
+const VERBS: [Verb; 17] = [
     Verb { name: "up", arguments: "up -t own.yaml", victims: WITH_SERVICES, until: Some("services healthy"), ..VERB },
     Verb {
         name: "up --detach",
@@ -118,6 +118,13 @@ const VERBS: [Verb; 16] = [
         arguments: "flip replay {run}:0",
         victims: &[Victim::Tool, Victim::Engine],
         needs: Needs::Sandbox,
+        ..VERB
+    },
+    Verb {
+        name: "flip --external",
+        prepare: disturbance,
+        arguments: "flip -q --runs 60 --external ./disturb -- ./{program}",
+        victims: &[Victim::Tool, Victim::Reaper, Victim::Service, Victim::ReaperThenTool],
         ..VERB
     },
     Verb {
@@ -280,6 +287,13 @@ fn campaign(world: &World) {
     world.compile();
     let ran = world.start(&words(&format!("flip -q -n 2 --types CF --controls 1 -- ./{}", world.program))).wait();
     assert!(matches!(ran.status.code(), Some(0 | 1)), "{}: {}", ran.status, ran.err);
+}
+
+/// A program for runs, and a disturbance with a process that leaves its group.
+fn disturbance(world: &World) {
+    world.compile();
+    let disturb = world.home.write("disturb", "#!/bin/sh\nsetsid sleep 1003 &\nwhile :; do sleep 0.01; done\n");
+    std::fs::set_permissions(disturb, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 /// Folders without a run.

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faultloom import After, Fault, FaultloomError, Selector, Signer, decode_history
-from faultloom.hooks.http.body import HOLD_BYTES, Decoder, Window, accepts_only_decodable, take_reply_history
+from faultloom.hooks.http.body import HOLD_BYTES, Decoder, RecodingWindow, Window, accepts_only_decodable, take_reply_history
 from faultloom.scope.scope import Scope
 from faultloom.trust.receiver import Receiver
 from faultloom.trust.settings import TrustSettings, TrustSettingsError
@@ -291,6 +291,56 @@ def test_a_gzip_body_of_several_members_is_decoded():
 
     body, histories = through_window(member(b"one ") + member(b"two") + member(encode_tail(recorded(0, 0, ["gap"]))), [3, 7], Decoder("gzip"))
     assert body == b"one two" and histories[0] is not None
+
+
+WINDOW_BITS = {"gzip": 31, "deflate": 15, "raw": -15}
+
+
+def recoded(data, sizes, coding):
+    """What an application that reads at once gets of a compressed body, and its histories."""
+    histories, out, at = [], b"", 0
+    window = RecodingWindow(Decoder("gzip" if coding == "gzip" else "deflate"), histories.append)
+    for size in sizes:
+        window.feed(data[at : at + size])
+        at += size
+        out += window.take(window.ready)
+    window.feed(data[at:])
+    window.finish()
+    return out + window.take(window.ready), histories
+
+
+@given(st.binary(max_size=500), st.lists(st.integers(1, 100), max_size=20), st.sampled_from(["gzip", "deflate", "raw"]))
+def test_a_compressed_body_is_compressed_again_without_its_tail(body, sizes, coding):
+    history = recorded(0, 2, ["gap"])
+    compressor = zlib.compressobj(6, zlib.DEFLATED, WINDOW_BITS[coding])
+    data = compressor.compress(body + encode_tail(history)) + compressor.flush()
+    got, histories = recoded(data, sizes, coding)
+    assert zlib.decompress(got, WINDOW_BITS[coding]) == body and histories == [history]
+
+
+@given(st.binary(max_size=300), st.integers(0, 300))
+def test_a_body_that_cannot_be_decoded_arrives_as_it_was_sent(body, cut):
+    compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
+    data = compressor.compress(body) + compressor.flush()
+    for bad in (body, data[: min(cut, len(data) - 1)], data[:-8] + b"\xff" * 8, data + b"garbage"):
+        got, histories = recoded(bad, [], "gzip")
+        if not bad.endswith(b"garbage"):
+            assert got == bad
+        else:
+            assert got.endswith(b"garbage") and zlib.decompressobj(31).decompress(got) == body
+        assert histories == [None]
+
+
+def test_a_body_that_cannot_be_decoded_after_its_begin_was_read_fails_for_its_reader():
+    compressor = zlib.compressobj(0, zlib.DEFLATED, 31)
+    data = compressor.compress(b"x" * 100) + compressor.flush(zlib.Z_FULL_FLUSH)
+    window = RecodingWindow(Decoder("gzip"), lambda history: None)
+    decoder = zlib.decompressobj(31)
+    window.feed(data)
+    assert decoder.decompress(window.take(window.ready)) == b"x" * 100
+    window.feed(b"\xff\xff")
+    with pytest.raises(zlib.error):
+        decoder.decompress(window.take(window.ready))
 
 
 @pytest.mark.parametrize(

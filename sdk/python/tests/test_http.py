@@ -242,11 +242,15 @@ def test_keep_alive_works_after_a_tail():
         with faultloom.starting(SIGNER) as started:
             for path in ("/length", "/chunked", "/gzip", "/gzip-chunked") * 2:
                 for reply in (session.get(url + path), client.get(url + path)):
-                    assert reply.content == wanted and "content-encoding" not in reply.headers
+                    assert reply.content == wanted and ("content-encoding" in reply.headers) == ("gzip" in path)
                 assert b"".join(session.get(url + path, stream=True).iter_content(7)) == wanted
                 plain.request("GET", path)
                 reply = plain.getresponse()
                 assert isinstance(reply, http.client.HTTPResponse)
+                if "gzip" in path:
+                    # http.client decodes nothing, so the application does
+                    assert gzip.decompress(reply.read(7) + reply.read()) == wanted
+                    continue
                 buffer = bytearray(13)
                 read = reply.read(3) + reply.read1(4) + bytes(buffer[: reply.readinto(buffer)]) + reply.readline(20)
                 lines = list(io.TextIOWrapper(reply)) if path == "/length" else [reply.read().decode()]

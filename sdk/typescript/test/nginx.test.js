@@ -9,6 +9,7 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
+const { gunzipSync } = require('node:zlib');
 const { chain, descendants, events, faultloom, sendRequest, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
@@ -105,9 +106,11 @@ test('histories pass a proxy that compresses, and a traced reply is not cached',
   for (const [name, call] of Object.entries(CALLERS)) {
     for (const pieces of [1, 100, 3000]) {
       const { result, segment } = await tracedRequest([], () => call(port, `/pieces/${pieces}/60`));
-      assert.strictEqual(result.body.length, pieces * 1000, name);
-      assert.ok(result.body.subarray(-1000).every((byte) => byte === 1));
-      assert.strictEqual(result.headers['content-encoding'], undefined);
+      // fetch decodes; an application that uses http does that itself
+      const body = name === 'http' ? gunzipSync(result.body) : result.body;
+      assert.strictEqual(body.length, pieces * 1000, name);
+      assert.ok(body.subarray(-1000).every((byte) => byte === 1));
+      assert.strictEqual(result.headers['content-encoding'], 'gzip');
       assert.strictEqual(descendants(segment).length, 61);
     }
     for (let n = 0; n < 2; n++) {

@@ -15,33 +15,32 @@ use model::campaign::{Logged, Role};
 use model::flip::{Ending, Output};
 use model::replay::InputTrace;
 use model::{Failure, Family};
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use target::{CommandGuard, GuardedChild};
 
 /// Undisturbed runs before.
 const BEFORE: u32 = 2;
 const AFTER: u32 = 1;
 /// How long a disturbance may take to end after SIGTERM.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(5);
 
 impl VariantRun<'_, '_> {
     /// Runs the program during the disturbance. Blocks until all runs are complete or `stop` is set. The disturbance
-    /// ends in any case.
+    /// ends in any case, also if this process is killed.
     pub fn run_external(
         &mut self,
         external: &External,
+        guard: &CommandGuard,
         mut on_progress: impl FnMut(Progress),
     ) -> Result<Completion, Failure> {
         self.variant().check_unchanged()?;
         let begin = Instant::now();
-        let mut subject = Subject::of(external, &self.variant().program)?;
+        let mut subject = Subject::of(external, &self.variant().program, guard)?;
         on_progress(Progress::Golden { instructions: 0, of: 0 });
         let golden = self.undisturbed(&mut subject, external.runs)?;
-        let mut disturbance = Disturbance::start(&external.command)?;
+        let mut disturbance = Disturbance::start(guard, &external.command)?;
         let logged = self.log.logged(self.index);
         for id in (0..external.runs).filter(|id| !logged.contains(id)) {
             if self.stop.load(Ordering::Relaxed) {
@@ -71,7 +70,7 @@ impl VariantRun<'_, '_> {
     }
 
     /// Runs the program undisturbed, with ids from `first_id` on. Refuses a program that is not repeatable.
-    fn undisturbed(&mut self, subject: &mut Subject, first_id: u32) -> Result<Profile, Failure> {
+    fn undisturbed(&mut self, subject: &mut Subject<'_>, first_id: u32) -> Result<Profile, Failure> {
         let first = subject.run()?;
         if let (SubjectKind::Server(_), true, server) =
             (&subject.kind, first.output.streams.is_empty(), &self.variant().name)
@@ -136,7 +135,8 @@ fn incomplete(why: &str) -> Failure {
 }
 
 /// The program or server under test.
-struct Subject {
+struct Subject<'a> {
+    guard: &'a CommandGuard,
     kind: SubjectKind,
     timeout: Duration,
 }
@@ -146,8 +146,8 @@ enum SubjectKind {
     Server(Box<ReplayClient>),
 }
 
-impl Subject {
-    fn of(external: &External, program: &Program) -> Result<Subject, Failure> {
+impl<'a> Subject<'a> {
+    fn of(external: &External, program: &Program, guard: &'a CommandGuard) -> Result<Subject<'a>, Failure> {
         let timeout = Duration::from_millis(external.timeout_ms);
         let kind = match (&external.server, &program.replay) {
             (Some(server), Some(replay)) => {
@@ -162,12 +162,12 @@ impl Subject {
             }
             _ => SubjectKind::Program(Box::new(program.clone())),
         };
-        Ok(Subject { kind, timeout })
+        Ok(Subject { guard, kind, timeout })
     }
 
     fn run(&mut self) -> Result<LocalRun, Failure> {
         match &mut self.kind {
-            SubjectKind::Program(program) => local_run::run_program(program, self.timeout),
+            SubjectKind::Program(program) => local_run::run_program(self.guard, program, self.timeout),
             SubjectKind::Server(client) => {
                 let (output, effect) = client.run(self.timeout);
                 Ok(LocalRun { output, effect, stderr: Vec::new() })
@@ -177,56 +177,38 @@ impl Subject {
 }
 
 /// The user's command and all processes it starts. Ended when dropped.
-struct Disturbance {
+struct Disturbance<'a> {
+    guard: &'a CommandGuard,
     command: String,
-    child: Child,
-    ended: bool,
+    guarded: GuardedChild<'a>,
 }
 
-impl Disturbance {
-    fn start(command: &str) -> Result<Disturbance, Failure> {
-        let child = Command::new("sh")
-            .args(["-c", command])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .process_group(0)
-            .spawn()
+impl<'a> Disturbance<'a> {
+    fn start(guard: &'a CommandGuard, command: &str) -> Result<Disturbance<'a>, Failure> {
+        let mut shell = Command::new("sh");
+        guard.mark(shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()));
+        let guarded = guard
+            .spawn(&mut shell)
             .map_err(|e| Failure::environment(format!("the disturbance cannot be started: {e}")))?;
-        Ok(Disturbance { command: command.to_owned(), child, ended: false })
+        Ok(Disturbance { guard, command: command.to_owned(), guarded })
     }
 
     /// Fails if the command failed. A command may set something and exit successfully; its effect then continues.
     fn check_running(&mut self) -> Result<(), Failure> {
-        match self.child.try_wait() {
+        match self.guarded.child.try_wait() {
             Ok(Some(status)) if !status.success() => {
                 Err(Failure::new(Family::Environment, format!("the disturbance '{}' failed: {status}", self.command))
                     .next("try it by itself first"))
             }
-            Ok(Some(_)) => {
-                self.ended = true;
-                Ok(())
-            }
             _ => Ok(()),
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, signal);
         }
     }
 }
 
-impl Drop for Disturbance {
+impl Drop for Disturbance<'_> {
     /// Sends SIGTERM first, so that it can undo its changes.
     fn drop(&mut self) {
-        self.signal(Signal::TERM);
-        let begin = Instant::now();
-        while !self.ended && begin.elapsed() < END_TIMEOUT {
-            self.ended = !matches!(self.child.try_wait(), Ok(None));
-            std::thread::sleep(POLL);
-        }
-        self.signal(Signal::KILL);
-        let _ = self.child.wait();
+        self.guard.end_marked(&self.guarded, END_TIMEOUT);
+        let _ = self.guarded.child.wait();
     }
 }

@@ -27,6 +27,7 @@ use model::random::Random;
 use process::ProcessId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use target::CommandGuard;
 
 /// Checks before anything is flipped.
 pub const BEFORE: u32 = 2;
@@ -45,11 +46,12 @@ impl VariantRun<'_, '_> {
     pub fn run_live(
         &mut self,
         live: &Live,
+        guard: &CommandGuard,
         flip: Flip,
         mut on_progress: impl FnMut(Progress),
     ) -> Result<Variant, Failure> {
         let begin = Instant::now();
-        let golden = self.check_healthy(live)?;
+        let golden = self.check_healthy(live, guard)?;
         let mut seeds = Random(self.spec.draw.seed);
         let mut flips = Vec::new();
         let mut remarks = Vec::new();
@@ -59,7 +61,7 @@ impl VariantRun<'_, '_> {
                 false if id == 0 => return Err(has_ended(live.pid)),
                 _ => break,
             }
-            let (flipped, failed) = self.flip_during_checks(live, &mut *flip, seeds.number())?;
+            let (flipped, failed) = self.flip_during_checks(live, guard, &mut *flip, seeds.number())?;
             let injection = match flipped {
                 Ok(injection) => injection,
                 Err(_) if self.stop.load(Ordering::Relaxed) => break,
@@ -88,11 +90,11 @@ impl VariantRun<'_, '_> {
     }
 
     /// Runs the check before anything is flipped, and returns its output.
-    fn check_healthy(&mut self, live: &Live) -> Result<Option<Output>, Failure> {
+    fn check_healthy(&mut self, live: &Live, guard: &CommandGuard) -> Result<Option<Output>, Failure> {
         let Some(check) = &live.check else { return Ok(None) };
         let mut golden = None;
         for id in 0..BEFORE {
-            let run = local_run::run_shell(check, Duration::from_millis(live.timeout_ms))?;
+            let run = local_run::run_shell(guard, check, Duration::from_millis(live.timeout_ms))?;
             if run.effect.ending != Ending::Exit(0) {
                 return Err(Failure::environment("the check fails before anything is flipped")
                     .why(check_failure(&run))
@@ -119,6 +121,7 @@ impl VariantRun<'_, '_> {
     fn flip_during_checks(
         &self,
         live: &Live,
+        guard: &CommandGuard,
         flip: Flip,
         seed: u64,
     ) -> Result<(Result<Injection, Failure>, Option<LocalRun>), Failure> {
@@ -137,7 +140,7 @@ impl VariantRun<'_, '_> {
                 let mut failed = None;
                 loop {
                     let last = flipped.load(Ordering::Acquire);
-                    let run = local_run::run_shell(check, Duration::from_millis(live.timeout_ms))?;
+                    let run = local_run::run_shell(guard, check, Duration::from_millis(live.timeout_ms))?;
                     if run.effect.ending != Ending::Exit(0) {
                         failed.get_or_insert(run);
                     }

@@ -11,7 +11,9 @@ use process::ProcessId;
 use runs::{RunDir, Store};
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use target::{CommandGuard, ReaperCommand};
 
 struct Scene {
     folder: PathBuf,
@@ -67,7 +69,7 @@ impl Scene {
             make_flip(next - 1, target, stop)
         };
         let mut run = VariantRun { spec: &spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop };
-        run.run_live(&live, &mut flip, |_| {})
+        run.run_live(&live, &guard(), &mut flip, |_| {})
     }
 
     fn logged(&self) -> Vec<Logged> {
@@ -81,6 +83,12 @@ impl Drop for Scene {
         let _ = self.target.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// A guard whose reaper only waits: these tests start no commands that outlive them.
+fn guard() -> CommandGuard {
+    let arguments = vec!["-c".to_owned(), "echo ready; exec cat >/dev/null".to_owned()];
+    CommandGuard::start(&ReaperCommand { program: "/bin/sh".into(), arguments }, Arc::new(|_| {})).unwrap()
 }
 
 fn flipped_bit(activated: bool) -> Result<Injection, Failure> {

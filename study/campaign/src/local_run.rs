@@ -7,11 +7,11 @@ use model::flip::{Output, Stream};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use target::CommandGuard;
 
 const STDERR_MAX: u64 = 16 << 10;
 /// Output of a check command.
@@ -25,32 +25,15 @@ pub struct LocalRun {
     pub stderr: Vec<u8>,
 }
 
-/// A folder that is removed when this value is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder, Failure> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("faultloom-run-{}-{n}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .map_err(|e| Failure::environment(format!("{} cannot be made: {e}", path.display())))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Runs a program in a new folder with its files. Blocks until it ends or is killed after `timeout`; neither is an
 /// error.
-pub fn run_program(program: &Program, timeout: Duration) -> Result<LocalRun, Failure> {
-    let folder = Folder::new()?;
+pub fn run_program(guard: &CommandGuard, program: &Program, timeout: Duration) -> Result<LocalRun, Failure> {
+    let temp = std::env::temp_dir();
+    let folder = guard.create_folder().map_err(|e| {
+        Failure::environment(format!("no folder for the program can be made in {}: {e}", temp.display()))
+    })?;
     for file in &program.files {
-        let to = folder.0.join(file.file_name().unwrap_or_default());
+        let to = folder.path().join(file.file_name().unwrap_or_default());
         std::fs::copy(file, &to)
             .and_then(|_| sandbox::set_start_time(&to))
             .map_err(|e| Failure::request(format!("{} cannot be copied: {e}", file.display())))?;
@@ -67,30 +50,33 @@ pub fn run_program(program: &Program, timeout: Duration) -> Result<LocalRun, Fai
         }
     };
     let mut command = Command::new(name);
-    command.args(arguments).env_clear().envs(program.env.iter().cloned()).current_dir(&folder.0).stdin(stdin);
+    command.args(arguments).env_clear().envs(program.env.iter().cloned()).current_dir(folder.path()).stdin(stdin);
     let most = program.limits.file_bytes;
-    let mut run = run_command(&mut command, most, timeout)
+    let mut run = run_command(guard, &mut command, most, timeout)
         .map_err(|e| Failure::request(format!("{name} cannot be started: {e}")))?;
-    run.output.streams.extend(files(&folder.0, most));
+    run.output.streams.extend(files(folder.path(), most));
     Ok(run)
 }
 
 /// Runs the user's shell command in the current directory with the current environment.
-pub fn run_shell(command: &str, timeout: Duration) -> Result<LocalRun, Failure> {
-    run_command(Command::new("sh").args(["-c", command]).stdin(Stdio::null()), STDOUT_MAX, timeout)
+pub fn run_shell(guard: &CommandGuard, command: &str, timeout: Duration) -> Result<LocalRun, Failure> {
+    let mut shell = Command::new("sh");
+    guard.mark(shell.args(["-c", command]).stdin(Stdio::null()));
+    run_command(guard, &mut shell, STDOUT_MAX, timeout)
         .map_err(|e| Failure::environment(format!("'{command}' cannot be started: {e}")))
 }
 
 /// Runs a command and kills it, with its process group, after `timeout`.
-fn run_command(command: &mut Command, most: u64, timeout: Duration) -> std::io::Result<LocalRun> {
+fn run_command(guard: &CommandGuard, command: &mut Command, most: u64, timeout: Duration) -> std::io::Result<LocalRun> {
     let begin = Instant::now();
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+    let mut guarded = guard.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let child = &mut guarded.child;
     let stdout = child.stdout.take().map(|from| std::thread::spawn(move || bounded(from, most)));
     let stderr = child.stderr.take().map(|from| std::thread::spawn(move || bounded(from, STDERR_MAX)));
-    let ending = ending(wait(&mut child, timeout));
+    let ending = ending(wait(child, timeout));
     let cpu_us = begin.elapsed().as_micros() as u64;
     // whatever it started must not keep the pipes open
-    end(&child);
+    end(child);
     let read =
         |thread: Option<std::thread::JoinHandle<Vec<u8>>>| thread.and_then(|t| t.join().ok()).unwrap_or_default();
     let output = Output { streams: vec![Stream { name: "stdout".to_owned(), bytes: read(stdout) }] };

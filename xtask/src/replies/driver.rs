@@ -1,11 +1,13 @@
 //! Drivers: one service per language, which calls the scripted server with each of its client libraries.
 //!
 //! A driver prints `ready PORT LIBRARY …`, where the port serves HTTP, and exits when its standard input is closed.
-//! `GET /LIBRARY/TIMEOUT_MS/CANCEL_MS/HOST:PORT/…` makes one call to `HOST:PORT/…` and returns a JSON object:
-//! `{"status":N,"bytes":HEX,"error":TYPE}` with the status (0: none), the bytes that were read before the error, and
-//! the type of the error, empty if there was none; or `{"unsupported":true}` if the library has no way to set that
+//! `GET /LIBRARY/METHODS/TIMEOUT_MS/CANCEL_MS/HOST:PORT/…` makes one call to `HOST:PORT/…` for each of the methods,
+//! which are separated by commas, one after the other with one client. A POST has the body `ping`. It returns a JSON array
+//! with an object for each call: `{"status":N,"bytes":HEX,"error":TYPE}` with the status (0: none), the bytes that were
+//! read before the error, and the type of the error, empty if there was none; or `{"unsupported":true}` if the library has no way to set that
 //! limit or to cancel. With an envelope in the request, the call belongs to a traced request.
 
+use super::case::Case;
 use crate::setup;
 use crate::shell::{command, quiet, root};
 use serde::Deserialize;
@@ -38,6 +40,9 @@ pub struct Observed {
     pub error: String,
     #[serde(skip)]
     pub ms: u64,
+    /// What it observed of the second call.
+    #[serde(skip)]
+    pub then: Option<Box<Observed>>,
 }
 
 /// Builds what the driver of a language needs, and returns its command.
@@ -104,18 +109,13 @@ impl Driver {
     }
 
     /// Makes one call. `target` begins with `HOST:PORT`; `envelope` is the header's value.
-    pub fn call(
-        &self,
-        library: &str,
-        timeout_ms: u64,
-        cancel_ms: u64,
-        target: &str,
-        envelope: Option<&str>,
-    ) -> Result<Observed, String> {
+    pub fn call(&self, library: &str, case: &Case, target: &str, envelope: Option<&str>) -> Result<Observed, String> {
+        let Case { timeout_ms, cancel_ms, method, .. } = case;
+        let methods = if case.then.is_empty() { method.clone() } else { format!("{method},{method}") };
         let begin = Instant::now();
         let header = envelope.map(|value| format!("x-faultloom: {value}\r\n")).unwrap_or_default();
         let request = format!(
-            "GET /{library}/{timeout_ms}/{cancel_ms}/{target} HTTP/1.1\r\nhost: driver\r\nconnection: close\r\n{header}\r\n"
+            "GET /{library}/{methods}/{timeout_ms}/{cancel_ms}/{target} HTTP/1.1\r\nhost: driver\r\nconnection: close\r\n{header}\r\n"
         );
         let failed = |e: std::io::Error| format!("the driver of {}: {e}", self.language);
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).map_err(failed)?;
@@ -129,12 +129,15 @@ impl Driver {
         };
         let ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         let text = String::from_utf8_lossy(&reply).into_owned();
-        // the object is the only thing in braces, whatever the framing of the reply is
-        let object = text.find('{').zip(text.rfind('}')).map(|(from, to)| &text[from..=to]);
-        match object {
-            Some(object) => {
-                let observed: Observed = serde_json::from_str(object).map_err(|e| format!("{library}: {e}: {text}"))?;
-                Ok(Observed { ms, ..observed })
+        // the array is the only thing in brackets, whatever the framing of the reply is
+        let array = text.find('[').zip(text.rfind(']')).map(|(from, to)| &text[from..=to]);
+        match array {
+            Some(array) => {
+                let calls: Vec<Observed> =
+                    serde_json::from_str(array).map_err(|e| format!("{library}: {e}: {text}"))?;
+                let mut calls = calls.into_iter();
+                let first = calls.next().ok_or_else(|| format!("{library}: no call was made"))?;
+                Ok(Observed { ms, then: calls.next().map(Box::new), ..first })
             }
             None if is_hang => Ok(Observed { error: "hang".into(), ms, ..Observed::default() }),
             None => Err(format!("the driver of {} returned for {library}: {text}", self.language)),

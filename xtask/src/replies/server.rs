@@ -18,7 +18,7 @@ pub const STALL: Duration = Duration::from_secs(12);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     pub requests: u32,
-    /// Those with an envelope that accepts a history in the reply, which proves that they are traced.
+    /// Those with an envelope that accepts a history in the body of the reply, which proves that they are traced.
     pub traced: u32,
 }
 
@@ -75,14 +75,16 @@ impl Drop for Server {
 }
 
 impl Shared {
-    /// Counts a request. Returns the call that its envelope belongs to, if it accepts a history.
-    fn count(&self, envelope: Option<Envelope>) -> Option<u64> {
+    /// Counts a request. Returns its number, from 1, and the call that its envelope belongs to, if it accepts a history.
+    fn count(&self, envelope: Option<Envelope>) -> (u32, Option<u64>) {
         let accepts = |envelope: &Envelope| envelope.hop.accept.tail || envelope.hop.accept.field;
+        // a reply without a body has no tail
+        let is_expected = envelope.as_ref().is_some_and(|envelope| accepts(envelope) || self.case.method == "HEAD");
         let call = envelope.filter(accepts).map(|envelope| envelope.hop.call);
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         received.requests += 1;
-        received.traced += u32::from(call.is_some());
-        call
+        received.traced += u32::from(is_expected);
+        (received.requests, call)
     }
 
     fn receiver(&self) -> Receiver {
@@ -91,7 +93,7 @@ impl Shared {
 
     /// Counts a gRPC request, see [`Shared::count`].
     pub fn count_grpc(&self, envelope: Option<&[u8]>) -> Option<u64> {
-        self.count(envelope.and_then(|bytes| self.receiver().accept(bytes, super::unix_s(), 1).ok()))
+        self.count(envelope.and_then(|bytes| self.receiver().accept(bytes, super::unix_s(), 1).ok())).1
     }
 }
 
@@ -100,36 +102,74 @@ fn answer_http(shared: &Arc<Shared>, mut stream: TcpStream) -> std::io::Result<(
     // The request is left in the receive buffer until the script ends: the kernel resets a connection that is closed
     // with unread bytes.
     let mut buffer = vec![0; 64 << 10];
-    let (head, length) = loop {
-        let n = stream.peek(&mut buffer)?;
+    while let Some((head, length)) = next_request(&stream, &mut buffer)? {
+        if !answer_request(shared, &mut stream, &head, &mut buffer[..length])? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The head of the next request, and its length with the body. `None`: the client has closed the connection.
+fn next_request(stream: &TcpStream, buffer: &mut [u8]) -> std::io::Result<Option<(String, usize)>> {
+    stream.set_read_timeout(Some(STALL))?;
+    loop {
+        let n = stream.peek(buffer)?;
         let text = String::from_utf8_lossy(&buffer[..n]).into_owned();
-        if let Some((head, _)) = text.split_once("\r\n\r\n") {
-            break (head.to_owned(), head.len() + 4);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head_value(head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+            if body.len() >= length {
+                return Ok(Some((head.to_owned(), head.len() + 4 + length)));
+            }
         }
         if n == 0 {
-            return Ok(());
+            return Ok(None);
         }
         std::thread::sleep(Duration::from_millis(1));
-    };
+    }
+}
+
+fn head_value<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let headers = head.lines().filter_map(|line| line.split_once(':'));
-    let envelopes = headers.filter(|(name, _)| name.eq_ignore_ascii_case("x-faultloom")).map(|(_, value)| value.trim());
-    let envelope = envelopes.filter_map(|text| shared.receiver().accept_header(text, super::unix_s(), 1).ok()).next();
-    let call = shared.count(envelope).unwrap_or_default();
-    for step in &shared.case.reply {
+    headers.filter(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
+}
+
+/// Sends the reply to a request of these bytes, which are still to be read. Returns whether another may follow.
+fn answer_request(
+    shared: &Arc<Shared>,
+    stream: &mut TcpStream,
+    head: &str,
+    request: &mut [u8],
+) -> std::io::Result<bool> {
+    let envelope = head_value(head, "x-faultloom");
+    let envelope = envelope.and_then(|text| shared.receiver().accept_header(text, super::unix_s(), 1).ok());
+    let (number, call) = shared.count(envelope);
+    let call = call.unwrap_or_default();
+    let Case { reply, then, .. } = &shared.case;
+    let is_last = then.is_empty() || number > 1;
+    for step in if number == 1 || then.is_empty() { reply } else { then } {
         match script::step(step, call).map_err(std::io::Error::other)? {
             script::Step::Send(bytes) => stream.write_all(&bytes)?,
             script::Step::PauseMs(ms) => std::thread::sleep(Duration::from_millis(ms)),
-            script::Step::Reset => return Ok(()), // closes with the request unread
+            script::Step::Reset => return Ok(false), // closes with the request unread
+            script::Step::Close => {
+                stream.read_exact(request)?;
+                close(stream)?;
+                return Ok(false);
+            }
             script::Step::Stall => {
-                stream.read_exact(&mut buffer[..length])?;
+                stream.read_exact(request)?;
                 stream.set_read_timeout(Some(STALL))?;
-                while stream.read(&mut buffer)? > 0 {}
-                return Ok(());
+                while stream.read(request)? > 0 {}
+                return Ok(false);
             }
         }
     }
-    stream.read_exact(&mut buffer[..length])?;
-    close(&stream)
+    stream.read_exact(request)?;
+    if is_last {
+        close(stream)?;
+    }
+    Ok(!is_last)
 }
 
 /// Closes a connection without a reset.

@@ -2,7 +2,7 @@
 //!
 //! A process belongs to an `up` if it is a service's first process or in that process's group, if it descends from
 //! one that belongs, or if its environment carries the mark of this `up` (`FAULTLOOM_UP`), which survives a change of
-//! session and the death of its parents. Not found: a process that has left the group, has lost its parents *and* was
+//! session and the death of its parents, or if its working directory is a temporary folder of this `up`. Not found: a process that has left the group, has lost its parents *and* was
 //! started with an empty environment.
 //!
 //! A group id is trusted only while the group's leader is in the process table (a zombie counts): later the kernel may
@@ -11,6 +11,7 @@
 use process::{ProcessId, Stat, processes};
 use rustix::process::Signal;
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Set for every service; its value is the mark of the `up`.
@@ -29,6 +30,8 @@ pub(crate) struct OwnedProcesses {
     /// No process that started earlier belongs to the `up`.
     since_ticks: u64,
     leaders: Vec<ProcessId>,
+    /// Temporary folders that only owned processes work in.
+    folders: Vec<PathBuf>,
     /// Processes found so far; kept because the evidence may disappear.
     found: HashSet<ProcessId>,
 }
@@ -40,6 +43,7 @@ impl OwnedProcesses {
             service: None,
             since_ticks: since.start_ticks,
             leaders: Vec::new(),
+            folders: Vec::new(),
             found: HashSet::new(),
         }
     }
@@ -52,6 +56,10 @@ impl OwnedProcesses {
     /// A service's first process, which leads a group of its own.
     pub fn add_leader(&mut self, leader: ProcessId) {
         self.leaders.push(leader);
+    }
+
+    pub fn add_folder(&mut self, folder: PathBuf) {
+        self.folders.push(folder);
     }
 
     pub fn remove_leader(&mut self, leader: ProcessId) {
@@ -68,7 +76,7 @@ impl OwnedProcesses {
         for stat in &table {
             let belongs = self.found.contains(&stat.id)
                 || groups.contains(&stat.group)
-                || (!stat.is_zombie && stat.id.start_ticks >= self.since_ticks && self.is_marked(stat.id.pid));
+                || (!stat.is_zombie && stat.id.start_ticks >= self.since_ticks && self.has_evidence(stat.id.pid));
             if belongs {
                 owned.insert(stat.id.pid);
             }
@@ -88,6 +96,15 @@ impl OwnedProcesses {
             table.iter().filter(|stat| !stat.is_zombie && owned.contains(&stat.id.pid)).map(|stat| stat.id).collect();
         self.found.extend(alive.iter().copied());
         alive
+    }
+
+    fn has_evidence(&self, pid: u32) -> bool {
+        self.is_marked(pid) || (!self.folders.is_empty() && self.works_in_folder(pid))
+    }
+
+    fn works_in_folder(&self, pid: u32) -> bool {
+        let directory = std::fs::read_link(format!("/proc/{pid}/cwd"));
+        directory.is_ok_and(|directory| self.folders.iter().any(|folder| directory.starts_with(folder)))
     }
 
     fn is_marked(&self, pid: u32) -> bool {

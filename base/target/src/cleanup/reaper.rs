@@ -8,6 +8,7 @@
 //! gone <pid> <start ticks>          it has ended with all its processes
 //! file <path>                       to be removed at the end if it still contains the mark
 //! folder <path>                     a status folder, likewise
+//! temporary <path>                  a folder that only processes of this up work in, to be removed
 //! done                              the supervisor has stopped everything itself
 //! ```
 //!
@@ -19,6 +20,7 @@
 //! is between fork and exec: no service can start unnoticed. The reaper has its own session, ignores SIGINT, SIGTERM,
 //! SIGHUP and SIGQUIT, and holds neither a terminal nor a pipe of the tool.
 
+use crate::cleanup::command_guard::folder_name;
 use crate::cleanup::owned_processes::OwnedProcesses;
 use crate::state::{atomic_file, status_dir};
 use model::Failure;
@@ -119,6 +121,11 @@ impl Reaper {
         self.send(&format!("folder {}", path.display()))
     }
 
+    /// The name must be [`folder_name`] of the mark, and the path have no line break.
+    pub fn announce_temporary(&mut self, path: &Path) -> Result<(), Failure> {
+        self.send(&format!("temporary {}", path.display()))
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -183,6 +190,7 @@ struct Announced {
     processes: Option<OwnedProcesses>,
     files: Vec<PathBuf>,
     folders: Vec<PathBuf>,
+    temporary: Vec<PathBuf>,
 }
 
 impl Announced {
@@ -193,6 +201,17 @@ impl Announced {
         }
         if let Some(path) = line.strip_prefix("folder ") {
             self.folders.push(PathBuf::from(path));
+            return;
+        }
+        if let Some(path) = line.strip_prefix("temporary ").map(PathBuf::from) {
+            // a path that was damaged on its way must not lead to the removal of another folder
+            let has_name = path.file_name().is_some_and(|name| *name == *folder_name(&self.mark));
+            if let (true, Some(processes)) = (has_name, &mut self.processes) {
+                // the kernel reports working directories without symbolic links
+                let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+                processes.add_folder(parent.map_or(path.clone(), |parent| parent.join(folder_name(&self.mark))));
+                self.temporary.push(path);
+            }
             return;
         }
         let words: Vec<&str> = line.split(' ').collect();
@@ -228,6 +247,9 @@ impl Announced {
         }
         for folder in &self.folders {
             status_dir::remove(folder, &self.mark, self.supervisor);
+        }
+        for folder in &self.temporary {
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
 }

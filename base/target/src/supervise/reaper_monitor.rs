@@ -1,9 +1,9 @@
 //! Replaces a reaper that was killed, so that a later kill of this process still ends all services.
 //!
-//! Between the death of a reaper and the start of its successor, usually a few milliseconds, nothing would end the
-//! services if this process were killed too. Then `down`, or the next `up` in the same folder, ends them.
+//! Between the death of a reaper and the start of its successor, usually a few milliseconds, nothing would end
+//! what was started if this process were killed too. Services are then ended by `down`, or the next `up` in the folder.
 
-use crate::supervise::supervisor::Inner;
+use model::Failure;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,8 +14,19 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// After each replacement. A reaper that ends within it is replaced after it.
 const REPLACEMENT_PAUSE: Duration = Duration::from_millis(100);
 
-/// `ended`: the pids of reapers that have ended. The thread ends with the supervisor.
-pub(crate) fn start(inner: &Arc<Inner>, ended: Receiver<u32>) {
+/// What has a reaper.
+pub(crate) trait MonitoredReaper: Send + Sync + 'static {
+    /// Starts a new reaper if the current one is `ended`, which was killed. Returns whether it did.
+    fn replace_ended_reaper(&self, ended: u32) -> Result<bool, Failure>;
+
+    /// What to do if this process is killed while it has no reaper.
+    const ADVICE: &str;
+
+    fn warn(&self, message: String);
+}
+
+/// `ended`: the pids of reapers that have ended. The thread ends with `inner`.
+pub(crate) fn start<T: MonitoredReaper>(inner: &Arc<T>, ended: Receiver<u32>) {
     let inner = Arc::downgrade(inner);
     std::thread::spawn(move || {
         for pid in ended {
@@ -26,14 +37,14 @@ pub(crate) fn start(inner: &Arc<Inner>, ended: Receiver<u32>) {
     });
 }
 
-/// None if the supervisor has ended.
-fn replace(inner: &Weak<Inner>, ended: u32) -> Option<()> {
+/// None if `inner` was dropped.
+fn replace<T: MonitoredReaper>(inner: &Weak<T>, ended: u32) -> Option<()> {
     let mut has_warned = false;
     loop {
         let inner = inner.upgrade()?;
         match inner.replace_ended_reaper(ended) {
             Ok(true) => {
-                inner.warn("the reaper of this target was killed; a new one was started".to_owned());
+                inner.warn("the reaper was killed; a new one was started".to_owned());
                 drop(inner);
                 // the new one guards already; a series of deaths must not become a loop without pause
                 std::thread::sleep(REPLACEMENT_PAUSE);
@@ -42,8 +53,8 @@ fn replace(inner: &Weak<Inner>, ended: u32) -> Option<()> {
             Err(failure) => {
                 if !has_warned {
                     inner.warn(format!(
-                        "the reaper was killed and cannot be started again; if this process is killed too, run \
-                         `faultloom down`: {failure}"
+                        "the reaper was killed and cannot be started again; if this process is killed too, {}: {failure}",
+                        T::ADVICE
                     ));
                     has_warned = true;
                 }

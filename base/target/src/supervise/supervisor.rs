@@ -21,7 +21,7 @@ use crate::state::{status_dir, up_state};
 use crate::supervise::event::Event;
 use crate::supervise::instance::ServiceInstance;
 use crate::supervise::ports;
-use crate::supervise::reaper_monitor;
+use crate::supervise::reaper_monitor::{self, MonitoredReaper};
 use crate::supervise::service_log::ServiceLog;
 use crate::supervise::service_process::{Condition, ExitStatus, ServiceProcess, SharedEnvironment};
 use model::{Failure, Family};
@@ -81,7 +81,7 @@ pub struct ServiceState {
     pub support: bool,
 }
 
-pub(crate) struct Inner {
+struct Inner {
     target: Target,
     options: StartOptions,
     mark: String,
@@ -367,20 +367,6 @@ impl Inner {
         announced.or_else(|_| self.replace_reaper(running))
     }
 
-    /// Starts a new reaper if the current one is `ended`, which was killed. Returns whether it did.
-    pub(crate) fn replace_ended_reaper(&self, ended: u32) -> Result<bool, Failure> {
-        let running = &mut *self.running();
-        // everything has been stopped, or another thread has replaced it
-        if running.reaper.as_ref().is_none_or(|reaper| reaper.pid() != ended) {
-            return Ok(false);
-        }
-        self.replace_reaper(running).map(|()| true)
-    }
-
-    pub(crate) fn warn(&self, message: String) {
-        (self.options.on_event)(&Event::Warning(message));
-    }
-
     /// Starts a new reaper with the same announcements, after the previous one was killed.
     fn replace_reaper(&self, running: &mut Running) -> Result<(), Failure> {
         tracing::warn!("the reaper has ended; starting another one");
@@ -569,6 +555,23 @@ impl Inner {
                 })
                 .collect(),
         }
+    }
+}
+
+impl MonitoredReaper for Inner {
+    const ADVICE: &str = "run `faultloom down`";
+
+    fn replace_ended_reaper(&self, ended: u32) -> Result<bool, Failure> {
+        let running = &mut *self.running();
+        // everything has been stopped, or another thread has replaced it
+        if running.reaper.as_ref().is_none_or(|reaper| reaper.pid() != ended) {
+            return Ok(false);
+        }
+        self.replace_reaper(running).map(|()| true)
+    }
+
+    fn warn(&self, message: String) {
+        (self.options.on_event)(&Event::Warning(message));
     }
 }
 

@@ -30,7 +30,10 @@ import (
 
 // call is one call and its limits. Zero: none.
 type call struct {
-	ctx     context.Context
+	ctx context.Context
+	// client is the same for all calls of a case.
+	client  *http.Client
+	method  string
 	target  string
 	timeout time.Duration
 	cancel  time.Duration
@@ -71,7 +74,7 @@ var libraries = []struct {
 func byHTTP(c call, out *observed) error {
 	ctx, cancel := c.context()
 	defer cancel()
-	return get(ctx, &http.Client{}, c.target, out)
+	return c.do(ctx, out)
 }
 
 // byClientTimeout uses the client's own timeout.
@@ -79,18 +82,20 @@ func byClientTimeout(c call, out *observed) error {
 	if c.cancel > 0 {
 		return errUnsupported
 	}
-	return get(c.ctx, &http.Client{Timeout: c.timeout}, c.target, out)
+	c.client.Timeout = c.timeout
+	return c.do(c.ctx, out)
 }
 
-func get(ctx context.Context, client *http.Client, target string, out *observed) error {
-	transport := &http.Transport{DisableKeepAlives: true}
-	defer transport.CloseIdleConnections()
-	client.Transport = faultloom.Transport(transport)
-	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+target, nil)
+func (c call) do(ctx context.Context, out *observed) error {
+	var body io.Reader
+	if c.method == "POST" {
+		body = strings.NewReader("ping")
+	}
+	request, err := http.NewRequestWithContext(ctx, c.method, "http://"+c.target, body)
 	if err != nil {
 		return err
 	}
-	response, err := client.Do(request)
+	response, err := c.client.Do(request)
 	if err != nil {
 		return err
 	}
@@ -179,24 +184,31 @@ func typeOf(err error) string {
 }
 
 func serve(w http.ResponseWriter, r *http.Request) {
-	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 4)
+	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 5)
 	milliseconds := func(text string) time.Duration {
 		n, _ := strconv.Atoi(text)
 		return time.Duration(n) * time.Millisecond
 	}
-	c := call{ctx: r.Context(), timeout: milliseconds(parts[1]), cancel: milliseconds(parts[2]), target: parts[3]}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	c := call{ctx: r.Context(), timeout: milliseconds(parts[2]), cancel: milliseconds(parts[3]), target: parts[4]}
+	c.client = &http.Client{Transport: faultloom.Transport(transport)}
 	for _, library := range libraries {
 		if library.name != parts[0] {
 			continue
 		}
-		var out observed
-		if err := library.call(c, &out); err == errUnsupported {
-			out.Unsupported = true
-		} else if err != nil {
-			out.Error = typeOf(err)
+		var calls []observed
+		for _, c.method = range strings.Split(parts[1], ",") {
+			var out observed
+			if err := library.call(c, &out); err == errUnsupported {
+				out.Unsupported = true
+			} else if err != nil {
+				out.Error = typeOf(err)
+			}
+			out.Bytes = hex.EncodeToString(out.content)
+			calls = append(calls, out)
 		}
-		out.Bytes = hex.EncodeToString(out.content)
-		json.NewEncoder(w).Encode(out)
+		json.NewEncoder(w).Encode(calls)
 		return
 	}
 	http.NotFound(w, r)

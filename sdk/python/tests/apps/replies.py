@@ -37,7 +37,12 @@ class Observed:
 
 
 class Limits:
+    """What applies to all calls of a case, and their client, if it has one that it reuses."""
+
     def __init__(self, timeout_ms, cancel_ms):
+        self.client = None
+        #: of the next call
+        self.method = "GET"
         self.timeout_s = timeout_ms / 1000 if timeout_ms else TIMEOUT_S
         self.cancel_s = cancel_ms / 1000
 
@@ -45,12 +50,25 @@ class Limits:
         if self.cancel_s:
             raise UnsupportedError
 
+    @property
+    def body(self):
+        return b"ping" if self.method == "POST" else None
+
+    def reused(self, make):
+        if self.client is None:
+            self.client = make()
+        return self.client
+
+    def close(self):
+        if self.client is not None:
+            self.client.close()
+
 
 def open_connection(observed, target, limits):
     limits.refuse_cancel()
     address, path = target.split("/", 1)
-    connection = http.client.HTTPConnection(address, timeout=limits.timeout_s)
-    connection.request("GET", f"/{path}")
+    connection = limits.reused(lambda: http.client.HTTPConnection(address, timeout=limits.timeout_s))
+    connection.request(limits.method, f"/{path}", limits.body)
     reply = connection.getresponse()
     observed.status = reply.status
     return reply
@@ -75,7 +93,8 @@ def by_http_client_read1(observed, target, limits):
 def by_urllib(observed, target, limits):
     limits.refuse_cancel()
     try:
-        reply = urllib.request.urlopen(f"http://{target}", timeout=limits.timeout_s)
+        request = urllib.request.Request(f"http://{target}", limits.body, method=limits.method)
+        reply = urllib.request.urlopen(request, timeout=limits.timeout_s)
     except urllib.error.HTTPError as error:
         reply = error
     observed.status = reply.status
@@ -84,31 +103,41 @@ def by_urllib(observed, target, limits):
             observed.bytes += data
 
 
-def by_urllib3(observed, target, limits):
+class Pool(urllib3.PoolManager):
+    def close(self):
+        self.clear()
+
+
+def urllib3_reply(target, limits, **options):
     limits.refuse_cancel()
-    with urllib3.PoolManager(retries=False, timeout=limits.timeout_s) as pool:
-        reply = pool.request("GET", f"http://{target}", preload_content=False)
-        observed.status = reply.status
-        for data in reply.stream(CHUNK_BYTES):
-            observed.bytes += data
+    pool = limits.reused(lambda: Pool(retries=False, timeout=limits.timeout_s))
+    return pool.request(limits.method, f"http://{target}", body=limits.body, **options)
+
+
+def by_urllib3(observed, target, limits):
+    reply = urllib3_reply(target, limits, preload_content=False)
+    observed.status = reply.status
+    for data in reply.stream(CHUNK_BYTES, decode_content=True):
+        observed.bytes += data
+    reply.release_conn()
 
 
 def by_urllib3_whole(observed, target, limits):
-    limits.refuse_cancel()
-    with urllib3.PoolManager(retries=False, timeout=limits.timeout_s) as pool:
-        reply = pool.request("GET", f"http://{target}")
-        observed.status, observed.bytes = reply.status, reply.data
+    reply = urllib3_reply(target, limits)
+    observed.status, observed.bytes = reply.status, reply.data
 
 
 def by_requests(observed, target, limits):
     limits.refuse_cancel()
-    reply = requests.get(f"http://{target}", timeout=limits.timeout_s)
+    session = limits.reused(requests.Session)
+    reply = session.request(limits.method, f"http://{target}", data=limits.body, timeout=limits.timeout_s)
     observed.status, observed.bytes = reply.status_code, reply.content
 
 
 def by_requests_stream(observed, target, limits):
     limits.refuse_cancel()
-    with requests.get(f"http://{target}", timeout=limits.timeout_s, stream=True) as reply:
+    session, url = limits.reused(requests.Session), f"http://{target}"
+    with session.request(limits.method, url, data=limits.body, timeout=limits.timeout_s, stream=True) as reply:
         observed.status = reply.status_code
         for data in reply.iter_content(CHUNK_BYTES):
             observed.bytes += data
@@ -116,25 +145,26 @@ def by_requests_stream(observed, target, limits):
 
 def by_httpx(observed, target, limits):
     limits.refuse_cancel()
-    with httpx.Client(timeout=limits.timeout_s) as client:
-        with client.stream("GET", f"http://{target}") as reply:
-            observed.status = reply.status_code
-            for data in reply.iter_raw():
-                observed.bytes += data
+    client = limits.reused(lambda: httpx.Client(timeout=limits.timeout_s, follow_redirects=True))
+    with client.stream(limits.method, f"http://{target}", content=limits.body) as reply:
+        observed.status = reply.status_code
+        for data in reply.iter_bytes():
+            observed.bytes += data
 
 
 def by_httpx_whole(observed, target, limits):
     limits.refuse_cancel()
-    reply = httpx.get(f"http://{target}", timeout=limits.timeout_s)
+    client = limits.reused(lambda: httpx.Client(timeout=limits.timeout_s))
+    reply = client.request(limits.method, f"http://{target}", content=limits.body)
     observed.status, observed.bytes = reply.status_code, reply.content
 
 
 def by_httpx_async(observed, target, limits):
     async def call():
         async with httpx.AsyncClient(timeout=limits.timeout_s) as client:
-            async with client.stream("GET", f"http://{target}") as reply:
+            async with client.stream(limits.method, f"http://{target}", content=limits.body) as reply:
                 observed.status = reply.status_code
-                async for data in reply.aiter_raw():
+                async for data in reply.aiter_bytes():
                     observed.bytes += data
 
     asyncio.run(canceled_after(call(), limits))
@@ -250,11 +280,20 @@ def type_of(error):
     return " < ".join(types)
 
 
-@app.get("/<library>/<int:timeout_ms>/<int:cancel_ms>/<path:target>")
-def call(library, timeout_ms, cancel_ms, target):
-    observed, error_type = Observed(), ""
+@app.get("/<library>/<methods>/<int:timeout_ms>/<int:cancel_ms>/<path:target>")
+def calls(library, methods, timeout_ms, cancel_ms, target):
+    limits = Limits(timeout_ms, cancel_ms)
     try:
-        LIBRARIES[library](observed, target, Limits(timeout_ms, cancel_ms))
+        return [call(library, method, limits, target) for method in methods.split(",")]
+    finally:
+        limits.close()
+
+
+def call(library, method, limits, target):
+    observed, error_type = Observed(), ""
+    limits.method = method
+    try:
+        LIBRARIES[library](observed, target, limits)
     except UnsupportedError:
         return {"unsupported": True}
     except (Exception, asyncio.CancelledError) as error:

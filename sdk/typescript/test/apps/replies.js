@@ -34,21 +34,30 @@ async function read(observed, body) {
   }
 }
 
+/** The body of a request. */
+function bodyOf({ method }) {
+  return method === 'POST' ? 'ping' : undefined;
+}
+
 async function byFetch(fetch, observed, url, limits) {
-  const response = await fetch(url, { signal: signalOf(limits) });
+  const { method } = limits;
+  const response = await fetch(url, { method, body: bodyOf(limits), signal: signalOf(limits) });
   observed.status = response.status;
   await read(observed, response.body);
 }
 
 async function byUndici(library, observed, url, limits) {
-  const { statusCode, body } = await library.request(url, { signal: signalOf(limits) });
+  const { method } = limits;
+  const { statusCode, body } = await library.request(url, { method, body: bodyOf(limits), signal: signalOf(limits) });
   observed.status = statusCode;
   await read(observed, body);
 }
 
 function byHttp(observed, url, limits, consume) {
   return new Promise((resolve, reject) => {
-    const request = http.get(url, { agent: false, signal: signalOf(limits) });
+    const { agent, method } = limits;
+    const request = http.request(url, { agent, method, signal: signalOf(limits) });
+    request.end(bodyOf(limits));
     request.on('error', reject);
     request.on('response', (response) => {
       observed.status = response.statusCode;
@@ -64,12 +73,14 @@ function byEvents(response, chunks, resolve, reject) {
 }
 
 /** The application's own timeout, with Node's `timeout` event. */
-function byTimeoutEvent(observed, url, { timeoutMs, cancelMs }) {
+function byTimeoutEvent(observed, url, limits) {
+  const { agent, method, timeoutMs, cancelMs } = limits;
   if (cancelMs > 0) {
     return Promise.reject(new Unsupported());
   }
   return new Promise((resolve, reject) => {
-    const request = http.get(url, { agent: false, timeout: timeoutMs || 5000 });
+    const request = http.request(url, { agent, method, timeout: timeoutMs || 5000 });
+    request.end(bodyOf(limits));
     request.on('timeout', () => request.destroy(Object.assign(new Error('too slow'), { code: 'ETOOSLOW' })));
     request.on('error', reject);
     request.on('response', (response) => {
@@ -147,6 +158,19 @@ async function call(library, limits, target) {
   return { status: observed.status, bytes: Buffer.concat(observed.chunks).toString('hex'), error };
 }
 
+/** Calls one after the other, which may use the same connection. fetch and undici have an agent of their own. */
+async function calls(library, methods, limits, target) {
+  const agent = methods.length > 1 ? new http.Agent({ keepAlive: true }) : false;
+  const results = [];
+  for (const method of methods) {
+    results.push(await call(library, { ...limits, agent, method }, target));
+  }
+  if (agent) {
+    agent.destroy();
+  }
+  return results;
+}
+
 process.on('uncaughtException', (error) => {
   console.error(error);
   process.exit(1);
@@ -154,9 +178,10 @@ process.on('uncaughtException', (error) => {
 process.stdin.on('end', () => process.exit(0)).resume();
 
 const server = http.createServer((request, response) => {
-  const [, library, timeoutMs, cancelMs, ...target] = request.url.split('/');
-  call(library, { timeoutMs: Number(timeoutMs), cancelMs: Number(cancelMs) }, target.join('/')).then((result) =>
-    response.end(JSON.stringify(result)),
+  const [, library, methods, timeoutMs, cancelMs, ...target] = request.url.split('/');
+  const limits = { timeoutMs: Number(timeoutMs), cancelMs: Number(cancelMs) };
+  calls(library, methods.split(','), limits, target.join('/')).then((results) =>
+    response.end(JSON.stringify(results)),
   );
 });
 server.listen(0, '127.0.0.1', () =>

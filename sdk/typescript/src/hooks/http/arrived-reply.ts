@@ -35,6 +35,11 @@ export class ArrivedReply {
     return !this.carrier.tail && this.alteration === 'none';
   }
 
+  /** Whether the body must be decoded to find the tail. */
+  get isEncoded(): boolean {
+    return this.carrier.tail && this.carrier.coding !== '' && this.carrier.coding !== 'identity';
+  }
+
   /** Whether a fault alters the body, so that it must be read completely. */
   get isAltered(): boolean {
     return this.alteration !== 'none';
@@ -47,7 +52,7 @@ export class ArrivedReply {
 
   /** Whether the application gets a body that is not in the content coding of the headers. */
   get removesEncoding(): boolean {
-    return this.carrier.tail || this.effect.outcome === 'empty';
+    return (this.carrier.tail && this.isAltered) || this.effect.outcome === 'empty';
   }
 
   /** Records the end of the call. `tailHistory`: the history from the tail, or null. */
@@ -68,6 +73,10 @@ export class ArrivedReply {
         }
         reader.end(error);
       },
+      get isHolding(): boolean {
+        return reader.isHolding;
+      },
+      drop: () => reader.drop(),
       history: (history) => this.record(history),
     });
   }

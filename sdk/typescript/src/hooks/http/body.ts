@@ -1,6 +1,8 @@
 /**
  * The body of a reply on its way to the application: a content encoding added by a proxy is decoded, the tail is split
- * off, and the rest may be altered by a fault. Shared by http and undici.
+ * off, and the rest is encoded again or altered by a fault. Shared by http and undici.
+ *
+ * The application gets a body that cannot be decoded as it arrived, if that is found before it has got any of it.
  */
 
 import type { Transform } from 'node:stream';
@@ -9,6 +11,7 @@ import { EMPTY } from '../../wire/bytes';
 import type { CallId } from '../../wire/callid';
 import { corruptBody } from '../../wire/carrier';
 import type { CallEffect } from '../faults';
+import { BodyEncoder, encoderFor, INVALID } from './body-encoder';
 import { TailSplitter } from './tail-splitter';
 
 /**
@@ -84,8 +87,12 @@ export function alterationOf({ outcome }: CallEffect): Alteration {
 export interface BodyReader {
   /** Returns whether more data may follow at once. */
   data(chunk: Buffer): boolean;
-  /** The body is complete, or could not be decoded. */
+  /** The body is complete, or, if it was to be altered, could not be decoded. */
   end(error?: Error): void;
+  /** Whether the application has got nothing of the data. */
+  readonly isHolding: boolean;
+  /** Drops all data, which the application has not got. */
+  drop(): void;
 }
 
 /** Receives a body and its history. */
@@ -101,6 +108,13 @@ export class Body {
   /** The bytes to corrupt; null if there are none or too many. */
   private collected: Buffer[] | null;
   private collectedBytes = 0;
+  private readonly encoder: BodyEncoder | null;
+  /** What arrived, until the application has got some of it. */
+  private received: Buffer[] | null = null;
+  /** Whether the body passes as it arrives, since it cannot be decoded. */
+  private passesOn = false;
+  private hasEnded = false;
+  private hasDelivered = false;
 
   constructor(
     call: CallId,
@@ -112,15 +126,25 @@ export class Body {
     this.splitter = hasTail ? new TailSplitter(call, (history) => sink.history(history)) : null;
     this.collected = alteration === 'corrupt' ? [] : null;
     this.decoder = hasTail && Object.hasOwn(DECODERS, coding) ? DECODERS[coding]!() : null;
-    this.decoder?.on('data', (chunk: Buffer) => this.split(chunk));
-    this.decoder?.on('end', () => this.finish());
+    this.decoder?.on('data', (chunk: Buffer) => this.passesOn || this.split(chunk));
+    this.decoder?.on('end', () => this.passesOn || this.finish());
     this.decoder?.on('error', (error) => {
-      this.abandon();
-      sink.end(error);
+      if (this.encoder === null) {
+        this.abandon();
+        sink.end(error);
+      } else if (!this.passesOn) {
+        this.passOn();
+      }
     });
+    this.encoder = this.decoder !== null && alteration === 'none' ? encoderFor(coding) : null;
+    this.received = this.encoder === null ? null : [];
   }
 
   feed(chunk: Buffer): boolean {
+    if (this.passesOn) {
+      return this.sink.data(chunk);
+    }
+    this.received?.push(Buffer.from(chunk));
     return this.decoder === null ? this.split(chunk) : this.decoder.write(chunk);
   }
 
@@ -133,6 +157,9 @@ export class Body {
     if (this.alteration === 'discard') {
       return true;
     }
+    if (this.encoder !== null) {
+      return this.deliverEncoded(this.encoder.encode(bytes));
+    }
     if (this.collected === null) {
       return this.sink.data(bytes);
     }
@@ -144,6 +171,51 @@ export class Body {
     return true;
   }
 
+  private deliverEncoded(bytes: Buffer): boolean {
+    this.hasDelivered = true;
+    const accepts = this.sink.data(bytes);
+    if (!this.sink.isHolding) {
+      this.received = null;
+    }
+    return accepts;
+  }
+
+  /** Delivers what arrived instead of what was decoded. Returns whether that was possible. */
+  private deliverReceived(): boolean {
+    const received = this.received;
+    this.received = null;
+    if (received === null || (this.hasDelivered && !this.sink.isHolding)) {
+      return false;
+    }
+    this.sink.drop();
+    this.splitter?.abandon();
+    for (const chunk of received) {
+      this.sink.data(chunk);
+    }
+    return true;
+  }
+
+  /** The body cannot be decoded. */
+  private passOn(): void {
+    this.passesOn = true;
+    if (!this.deliverReceived()) {
+      this.deliverHeld();
+      if (!this.hasEnded) {
+        this.sink.data(INVALID);
+      }
+    }
+    if (this.hasEnded) {
+      this.sink.end();
+    }
+  }
+
+  private deliverHeld(): void {
+    const rest = this.splitter === null ? EMPTY : this.splitter.abandon();
+    if (rest.length > 0) {
+      this.deliver(rest);
+    }
+  }
+
   private deliverCorrupted(): void {
     const body = this.collected === null ? EMPTY : corruptBody(Buffer.concat(this.collected));
     this.collected = null;
@@ -153,7 +225,12 @@ export class Body {
   }
 
   end(): void {
-    if (this.decoder === null) {
+    this.hasEnded = true;
+    if (this.received?.length === 0 && !this.hasDelivered) {
+      this.passOn(); // an empty body, which is not an encoded one
+    } else if (this.passesOn) {
+      this.sink.end();
+    } else if (this.decoder === null) {
       this.finish();
     } else {
       this.decoder.end();
@@ -165,16 +242,26 @@ export class Body {
     if (rest.length > 0) {
       this.deliver(rest);
     }
+    if (this.encoder !== null) {
+      this.sink.data(this.encoder.end());
+    }
     this.deliverCorrupted();
     this.sink.end();
   }
 
   /** The body is incomplete, or the application does not read it. Bytes that were held back are delivered as body. */
   abandon(): void {
-    const rest = this.splitter === null ? EMPTY : this.splitter.abandon();
-    if (rest.length > 0) {
-      this.deliver(rest);
+    if (this.passesOn) {
+      return;
     }
+    if (this.encoder !== null) {
+      // what the decoder still returns is not delivered
+      this.passesOn = true;
+      if (this.deliverReceived()) {
+        return;
+      }
+    }
+    this.deliverHeld();
     this.deliverCorrupted();
   }
 }

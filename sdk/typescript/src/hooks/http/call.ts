@@ -51,10 +51,8 @@ export class HttpCall {
     }
     try {
       if (args[0] === 'error' || args[0] === 'close') {
-        const waitMs = this.reply?.connectionEnded() ?? 0;
-        if (waitMs > 0) {
+        if (this.reply?.afterReading(() => this.emitWithheld())) {
           this.withheld = [args];
-          setTimeout(() => this.emitWithheld(), waitMs);
           return true;
         }
       }
@@ -149,6 +147,7 @@ class Reply implements BodyReader {
   private delivered = 0;
   /** Until when an error is withheld after bytes that were withheld. */
   private readableUntilMs = 0;
+  private readonly waiting: (() => void)[] = [];
 
   constructor(
     private readonly response: IncomingMessage,
@@ -177,13 +176,31 @@ class Reply implements BodyReader {
     const destroy = loose['destroy'] as Fn;
     loose['destroy'] = (error: unknown) => {
       const byApplication = response.socket?.destroyed === false;
-      const waitMs = this.connectionEnded();
-      if (byApplication || waitMs === 0) {
-        return destroy.call(response, error) as unknown;
+      const isWithheld = !byApplication && this.afterReading(() => void destroy.call(response, error));
+      if (isWithheld) {
+        return response;
       }
-      setTimeout(() => destroy.call(response, error), waitMs);
-      return response;
+      this.connectionEnded();
+      return destroy.call(response, error) as unknown;
     };
+  }
+
+  /**
+   * Runs the action when the application has had time to read what was withheld, and all actions in the order of the
+   * calls. Returns false if there is nothing to wait for; the caller then acts itself.
+   */
+  afterReading(action: () => void): boolean {
+    const waitMs = this.connectionEnded();
+    if (waitMs === 0 && this.waiting.length === 0) {
+      return false;
+    }
+    if (this.waiting.push(action) === 1) {
+      const run = (): void => {
+        this.waiting.splice(0).forEach((one) => one());
+      };
+      setTimeout(run, waitMs);
+    }
+    return true;
   }
 
   /**
@@ -253,6 +270,15 @@ class Reply implements BodyReader {
     this.delivered++;
     this.push.call(this.response, chunk);
     return this.response.readableLength < this.response.readableHighWaterMark;
+  }
+
+  get isHolding(): boolean {
+    return this.eager;
+  }
+
+  drop(): void {
+    this.chunks.length = 0;
+    this.bytes = 0;
   }
 
   end(error?: Error): void {

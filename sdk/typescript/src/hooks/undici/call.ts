@@ -16,6 +16,8 @@ export class UndiciCall implements RequestEvents {
   /** Delivers the headers of a reply that is read eagerly; null if they have been delivered. */
   private announce: ((isComplete: boolean) => void) | null = null;
   private cancelEager: () => void = () => undefined;
+  /** Whether the first bytes of the body are delivered with the headers. */
+  private releasesEarly = false;
   /** When the first bytes arrived that the caller has not got yet. */
   private undeliveredSinceMs = 0;
   private readonly chunks: Buffer[] = [];
@@ -180,6 +182,7 @@ export class UndiciCall implements RequestEvents {
       }
       deliverHeaders();
     };
+    const isHolding = (): boolean => this.announce !== null;
     this.body = arrived.openBody({
       data: (chunk) => this.deliver(chunk),
       end: (error) => {
@@ -195,9 +198,17 @@ export class UndiciCall implements RequestEvents {
         }
         this.conclude(arrived.isLost ? systemError('read', 'ECONNRESET') : error);
       },
+      get isHolding(): boolean {
+        return isHolding();
+      },
+      drop: () => this.drop(),
     });
     if (arrived.isLost) {
       this.announce = null;
+    } else if (!arrived.isAltered && arrived.isEncoded && length === Infinity) {
+      // fetch never ends if its decoder fails after it has got the headers alone
+      this.releasesEarly = true;
+      this.cancelEager = waitForEagerBody(() => this.release(false));
     } else if (!arrived.isAltered && length > MAX_EAGER_BYTES) {
       this.announce = null;
       headers.remove('content-length');
@@ -206,6 +217,11 @@ export class UndiciCall implements RequestEvents {
       this.cancelEager = waitForEagerBody(() => this.release(false));
     }
     return true;
+  }
+
+  private drop(): void {
+    this.chunks.length = 0;
+    this.bytes = 0;
   }
 
   private deliver(chunk: Buffer): boolean {
@@ -218,7 +234,7 @@ export class UndiciCall implements RequestEvents {
     }
     this.chunks.push(Buffer.from(chunk));
     this.bytes += chunk.length;
-    if (this.bytes > MAX_ALTERED_BYTES) {
+    if (this.releasesEarly || this.bytes > MAX_ALTERED_BYTES) {
       this.release(false);
     }
     return true;

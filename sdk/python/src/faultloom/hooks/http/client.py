@@ -28,7 +28,7 @@ from ..faults import (
 )  # fmt: skip
 from ..patching import Patch
 from ..process import this_process
-from .body import accepts_only_decodable, decoder_for, take_reply_history
+from .body import accepts_only_decodable, take_reply_history
 from .response import replaced_body, tailed_response
 
 
@@ -196,7 +196,7 @@ def patch(patch: Patch, module: Any) -> None:
             record_effect(scope, call.number, effect, history)
 
         if found.has_tail:
-            response = tailed_response(response, decoder_for(found.coding), ended, belongs_to_urllib3(self))
+            response = tailed_response(response, found.coding, outcome not in CHANGED_REPLIES, ended, belongs_to_urllib3(self))
             if outcome not in CHANGED_REPLIES:
                 scope.reply_started(call.number, status)
                 return response

@@ -6,8 +6,7 @@ before httpx decodes it.
 
 from __future__ import annotations
 
-import zlib
-from typing import Any, AsyncIterator, Iterator, List, Mapping, Optional
+from typing import Any, AsyncIterator, Iterator, List, Mapping, Optional, Union
 
 import httpx
 
@@ -25,7 +24,7 @@ from ..faults import (
 )  # fmt: skip
 from ..patching import Patch
 from ..process import this_process
-from .body import Window, accepts_only_decodable, decoder_for, take_reply_history
+from .body import RecodingWindow, Window, accepts_only_decodable, take_reply_history, window_for
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -100,7 +99,7 @@ class Exchange:
         self.effect = fault_effect("http", call.fault, to_timeout_ms(timeout))
         #: the application's values of the headers that the bridge uses
         self._own_headers: Mapping[str, List[str]] = {}
-        self._body: Optional[Window] = None
+        self._body: Union[Window, RecodingWindow, None] = None
 
     @staticmethod
     def begin(request: httpx.Request) -> Optional[Exchange]:
@@ -170,14 +169,14 @@ class Exchange:
         if not found.has_tail:
             self._record_reply(found.history, status)
             return not changes
-        for name in ("content-length", "transfer-encoding", "content-encoding"):
+        for name in ("content-length", "transfer-encoding", *(("content-encoding",) if changes else ())):
             if name in response.headers:
                 del response.headers[name]
 
         def ended(history: Optional[bytes]) -> None:
             self._record_reply(found.history if history is None else history, status)
 
-        window = Window(decoder_for(found.coding), ended)
+        window = window_for(found.coding, not changes, ended)
         if changes:
             self._body = window
             return False
@@ -218,7 +217,7 @@ def code_of(error: BaseException) -> int:
 class TailedStream(httpx.SyncByteStream):
     """A reply's body without the tail after it."""
 
-    def __init__(self, inner: Any, window: Window) -> None:
+    def __init__(self, inner: Any, window: Union[Window, RecodingWindow]) -> None:
         self._inner, self._window = inner, window
 
     def __iter__(self) -> Iterator[bytes]:
@@ -229,13 +228,11 @@ class TailedStream(httpx.SyncByteStream):
                 if window.ready:
                     yield window.take(window.ready)
             window.finish()
-        except Exception as error:
+        except Exception:
             # no tail will come: the bytes held back belong to the body
             window.abandon()
             if window.ready:
                 yield window.take(window.ready)
-            if isinstance(error, zlib.error):
-                raise httpx.DecodingError(str(error)) from error  # as httpx, which would have decoded the body
             raise
         if window.ready:
             yield window.take(window.ready)
@@ -248,7 +245,7 @@ class TailedStream(httpx.SyncByteStream):
 class AsyncTailedStream(httpx.AsyncByteStream):
     """Like TailedStream, asynchronous."""
 
-    def __init__(self, inner: Any, window: Window) -> None:
+    def __init__(self, inner: Any, window: Union[Window, RecodingWindow]) -> None:
         self._inner, self._window = inner, window
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -259,12 +256,10 @@ class AsyncTailedStream(httpx.AsyncByteStream):
                 if window.ready:
                     yield window.take(window.ready)
             window.finish()
-        except Exception as error:
+        except Exception:
             window.abandon()
             if window.ready:
                 yield window.take(window.ready)
-            if isinstance(error, zlib.error):
-                raise httpx.DecodingError(str(error)) from error  # as httpx, which would have decoded the body
             raise
         if window.ready:
             yield window.take(window.ready)

@@ -1,32 +1,33 @@
 """``http.client`` responses whose body differs from the received one.
 
 The application gets a response of a subclass of the original's class, with the same attributes, that reads from the
-original. The connection keeps the original, so that keep-alive works as usual. Content-Length, Transfer-Encoding and a
-decoded Content-Encoding are removed from the headers, because urllib3 reads them there.
+original. The connection keeps the original, so that keep-alive works as usual. Content-Length, Transfer-Encoding and
+the Content-Encoding of a decoded body are removed from the headers, because urllib3 reads them there.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Union
 
-from .body import Decoder, Window
+from .body import RecodingWindow, Window, window_for
 
 CHUNK_BYTES = 65_536
 _classes: Dict[type, type] = {}
 
 
 def tailed_response(
-    inner: Any, decoder: Optional[Decoder], ended: Callable[[Optional[bytes]], None], for_urllib3: bool
+    inner: Any, coding: str, recodes: bool, ended: Callable[[Optional[bytes]], None], for_urllib3: bool
 ) -> Any:
     """``inner`` without the tail after its body.
 
-    ``for_urllib3``: reading a body that ends early raises urllib3's exception.
+    ``recodes``: the body keeps its content coding, else it is decoded. ``for_urllib3``: reading a body that ends early
+    raises urllib3's exception.
     """
-    for name in ("content-length", "transfer-encoding", "content-encoding"):
+    for name in ("content-length", "transfer-encoding", *(() if recodes else ("content-encoding",))):
         del inner.headers[name]
-    outer = _wrap(inner, Window(decoder, ended))
+    outer = _wrap(inner, window_for(coding, recodes, ended))
     outer._faultloom_for_urllib3 = for_urllib3
     return outer
 
@@ -42,7 +43,7 @@ def replaced_body(inner: Any, body: bytes, empty: bool) -> Any:
     return _wrap(inner, window)
 
 
-def _wrap(inner: Any, window: Window) -> Any:
+def _wrap(inner: Any, window: Union[Window, RecodingWindow]) -> Any:
     base: type = inner._faultloom_base if isinstance(inner, WindowedReads) else type(inner)
     cls = _classes.get(base)
     if cls is None:
@@ -66,15 +67,18 @@ class WindowedReads:
 
     _faultloom_base: type
     _faultloom_inner: Any
-    _faultloom_window: Window
+    _faultloom_window: Union[Window, RecodingWindow]
     _faultloom_error: Optional[BaseException]
     _faultloom_for_urllib3: bool
     #: bytes received, and, from the end of the body until it was delivered, those that its declared length lacks
     _faultloom_received: int
     _faultloom_missing: int
 
-    def _fill(self, count: int) -> bool:
-        """Feeds the window until ``count`` bytes are ready. False: the body ends before that."""
+    def _fill(self, count: int, ends: bool = True) -> bool:
+        """Feeds the window until ``count`` bytes are ready. False: the body ends before that.
+
+        ``ends``: the connection may be reused after the last byte, which not every method of ``http.client`` permits.
+        """
         window, inner = self._faultloom_window, self._faultloom_inner
         while window.ready < count and not window.is_complete:
             try:
@@ -86,6 +90,8 @@ class WindowedReads:
                     self._end_early(inner.length)
                 else:
                     window.finish()
+                    if ends and not inner.isclosed():
+                        inner._close_conn()
             except Exception as error:
                 # the bytes held back belong to the body; the error is raised after them
                 self._faultloom_error = error
@@ -161,7 +167,7 @@ class WindowedReads:
     def read1(self, n: int = -1) -> bytes:
         if n == 0:
             return b""
-        self._fill(1)
+        self._fill(1, ends=False)
         data = self._faultloom_window.take(n if n > 0 else CHUNK_BYTES)
         if not data:
             self._raise()
@@ -207,7 +213,9 @@ class WindowedReads:
 
     def isclosed(self) -> bool:
         window = self._faultloom_window
-        return bool(self._faultloom_inner.isclosed()) and window.is_complete and not window.ready
+        # urllib3 returns the connection to its pool then, which it must not do before it has got an error
+        is_delivered = window.is_complete and not window.ready and self._faultloom_error is None
+        return is_delivered and bool(self._faultloom_inner.isclosed())
 
     def close(self) -> None:
         window = self.__dict__.get("_faultloom_window")
@@ -221,7 +229,8 @@ class WindowedReads:
         pass
 
     def __del__(self) -> None:
+        # the connection may still refer to the original, whose end decides whether it is reused
         try:
-            self.close()
+            self._faultloom_window.abandon()
         except Exception:
             pass

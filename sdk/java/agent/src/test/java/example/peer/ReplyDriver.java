@@ -18,6 +18,7 @@ import io.grpc.protobuf.ProtoUtils;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.net.HttpURLConnection;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -27,7 +28,9 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -38,12 +41,14 @@ import java.util.concurrent.TimeUnit;
 import okhttp3.Callback;
 import okhttp3.OkHttpClient;
 import okhttp3.Request;
+import okhttp3.RequestBody;
 import okhttp3.Response;
 
 /** Calls the scripted server of {@code xtask replies} with each client library, see xtask/src/replies/driver.rs. */
 public final class ReplyDriver {
     private static final ScheduledExecutorService TIMER = Executors.newScheduledThreadPool(2);
     private static final HttpClient JDK = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+    private static final String BODY = "ping";
     private static final Map<String, Library> LIBRARIES = new LinkedHashMap<>();
 
     static {
@@ -73,6 +78,9 @@ public final class ReplyDriver {
         long timeoutMs; // 0: none
         long cancelMs; // 0: none
         String target;
+        String method;
+        /** The same for all calls of a case. */
+        OkHttpClient okhttp;
 
         URI uri() {
             return URI.create("http://" + target);
@@ -105,9 +113,15 @@ public final class ReplyDriver {
         }
     }
 
+    private static HttpRequest.Builder builder(Call call) {
+        boolean hasBody = call.method.equals("POST");
+        HttpRequest.BodyPublisher body = hasBody ? HttpRequest.BodyPublishers.ofString(BODY) : HttpRequest.BodyPublishers.noBody();
+        return HttpRequest.newBuilder(call.uri()).method(call.method, body);
+    }
+
     /** A request; its timeout covers the time until the headers. */
     private static HttpRequest request(Call call) {
-        HttpRequest.Builder builder = HttpRequest.newBuilder(call.uri());
+        HttpRequest.Builder builder = builder(call);
         if (call.timeoutMs > 0) {
             builder.timeout(Duration.ofMillis(call.timeoutMs));
         }
@@ -140,7 +154,7 @@ public final class ReplyDriver {
     }
 
     private static void jdkAsync(Call call, Observed out) throws Exception {
-        HttpRequest request = HttpRequest.newBuilder(call.uri()).build();
+        HttpRequest request = builder(call).build();
         CompletableFuture<HttpResponse<byte[]>> future = JDK.sendAsync(request, HttpResponse.BodyHandlers.ofByteArray());
         call.cancelLater(() -> future.cancel(true));
         // the limit of the application
@@ -150,8 +164,8 @@ public final class ReplyDriver {
     }
 
     private static okhttp3.Call okhttpCall(Call call) {
-        OkHttpClient client = new OkHttpClient.Builder().callTimeout(Duration.ofMillis(call.timeoutMs)).build();
-        okhttp3.Call sent = client.newCall(new Request.Builder().url(call.uri().toString()).build());
+        RequestBody body = call.method.equals("POST") ? RequestBody.create(BODY.getBytes(UTF_8)) : null;
+        okhttp3.Call sent = call.okhttp.newCall(new Request.Builder().url(call.uri().toString()).method(call.method, body).build());
         call.cancelLater(sent::cancel);
         return sent;
     }
@@ -191,7 +205,14 @@ public final class ReplyDriver {
         }
         HttpURLConnection connection = (HttpURLConnection) new URL("http://" + call.target).openConnection();
         connection.setReadTimeout((int) call.timeoutMs);
+        connection.setRequestMethod(call.method);
         call.cancelLater(connection::disconnect);
+        if (call.method.equals("POST")) {
+            connection.setDoOutput(true);
+            try (OutputStream body = connection.getOutputStream()) {
+                body.write(BODY.getBytes(UTF_8));
+            }
+        }
         return connection;
     }
 
@@ -277,15 +298,25 @@ public final class ReplyDriver {
     }
 
     private static String run(String path) {
-        String[] parts = path.split("/", 5);
+        String[] parts = path.split("/", 6);
         Call call = new Call();
-        call.timeoutMs = Long.parseLong(parts[2]);
-        call.cancelMs = Long.parseLong(parts[3]);
-        call.target = parts[4];
+        call.timeoutMs = Long.parseLong(parts[3]);
+        call.cancelMs = Long.parseLong(parts[4]);
+        call.target = parts[5];
+        call.okhttp = new OkHttpClient.Builder().callTimeout(Duration.ofMillis(call.timeoutMs)).build();
+        List<String> results = new ArrayList<>();
+        for (String method : parts[2].split(",")) {
+            call.method = method;
+            results.add(run(LIBRARIES.get(parts[1]), call));
+        }
+        return results.toString();
+    }
+
+    private static String run(Library library, Call call) {
         Observed out = new Observed();
         String error = "";
         try {
-            LIBRARIES.get(parts[1]).call(call, out);
+            library.call(call, out);
         } catch (Unsupported e) {
             return "{\"unsupported\":true}";
         } catch (Exception e) {
