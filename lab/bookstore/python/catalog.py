@@ -9,7 +9,7 @@ import requests
 from flask import Flask, jsonify
 
 BOOKS = {
-    "1": {"id": "1", "title": "The Lighthouse Keeper", "cents": 1450},
+    "1": {"id": "1", "title": "The Lighthouse", "cents": 1450},
     "2": {"id": "2", "title": "Bread and Stone", "cents": 990},
     "3": {"id": "3", "title": "A Short History of Maps", "cents": 2400},
 }
