@@ -1,8 +1,8 @@
-//! `make bench-attach`: what a new user gets from an unprepared application: the time to the first tree,
-//! the same for the bookstore, and whether traces of programs that lose contexts are complete.
+//! `make bench-attach`: what a new user gets from an unprepared application. The time to the first tree, the same for
+//! the bookstore, and whether traces of programs that lose contexts are complete.
 //!
-//! `FAULTLOOM_BENCH=quick` measures less. `FAULTLOOM_BENCH_ONLY=contexts` measures one part and keeps the figures of the
-//! others; `FAULTLOOM_BENCH_SEED` repeats the programs of an earlier run.
+//! `FAULTLOOM_BENCH=quick` measures less. `FAULTLOOM_BENCH_ONLY=contexts` measures one part and keeps the figures of
+//! the others; `FAULTLOOM_BENCH_SEED` repeats the programs of an earlier run.
 
 mod attribution;
 mod bookstore;

@@ -120,6 +120,19 @@ impl Finding {
         is_at(bug, &self.caller, &self.callee, &self.call) && kinds(bug).iter().any(|kind| self.kinds.contains(kind))
     }
 
+    fn is_at_same_site(&self, other: &Finding) -> bool {
+        self.caller == other.caller && self.callee == other.callee && self.call == other.call
+    }
+
+    /// Whether another finding of the same call is reported: a sweep may report one bug per call, the one with the worst
+    /// harm.
+    fn is_covered(&self, expected: &[&Finding], bugs: &[Value]) -> bool {
+        let others = expected.iter().filter(|other| other.id != self.id && other.is_at_same_site(self));
+        let is_right =
+            |other: &Finding| bugs.iter().any(|bug| other.is_reported_by(bug) && other.objection(bug).is_none());
+        others.into_iter().any(|other| is_worse(&other.harm, &self.harm) && is_right(other))
+    }
+
     /// Why the report of this finding is wrong. None: it is right.
     fn objection(&self, bug: &Value) -> Option<String> {
         if bug["harm"] != self.harm.as_str() {
@@ -132,6 +145,14 @@ impl Finding {
             .map(|word| format!("'{word}' is not named"))
             .or_else(|| claimed.map(|word| format!("'{word}' is claimed")))
     }
+}
+
+/// From the worst, as in reports.
+const HARMS: [&str; 5] = ["state-changed", "crash", "wrong-content", "avoidable", "hard-dependency"];
+
+fn is_worse(harm: &str, than: &str) -> bool {
+    let rank = |harm: &str| HARMS.iter().position(|of| *of == harm);
+    rank(harm) < rank(than)
 }
 
 /// Everything that is printed about a bug.
@@ -150,7 +171,7 @@ impl Comparison {
         let mut problems = Vec::new();
         for finding in expected {
             let reported: Vec<&Value> = bugs.iter().filter(|bug| finding.is_reported_by(bug)).collect();
-            if reported.is_empty() {
+            if reported.is_empty() && !finding.is_covered(expected, bugs) {
                 self.missed += 1;
                 problems.push(format!("missed: {}", finding.id));
             }
@@ -247,12 +268,32 @@ mod tests {
     }
 
     #[test]
+    fn one_bug_per_call_may_be_reported_if_it_is_the_worst() {
+        let file = pages(&FILE.replace(
+            "\"findings\": [",
+            r#""findings": [
+            {"id": "p.charge", "caller": "web", "callee": "a", "call": "GET /a/{id}", "kinds": ["lost-reply"],
+             "harm": "state-changed", "story": ["charged"], "never": []},"#,
+        ));
+        let pages = file.unwrap();
+        let expected: Vec<&Finding> = pages[0].findings.iter().collect();
+        let missed = |kind: &str, harm: &str, title: &str| {
+            let mut one = bug("a", harm, title);
+            one["faults"][0]["kind"] = json!(kind);
+            let mut all = Comparison::default();
+            all.add("test", &expected, &json!({ "bugs": [one] }));
+            [all.missed, all.false_ones, all.wrongly_explained]
+        };
+        assert_eq!(missed("lost-reply", "state-changed", "charged"), [0, 0, 0]);
+        assert_eq!(missed("unavailable", "crash", "nil"), [1, 0, 0], "the worst one is missing");
+    }
+
+    #[test]
     fn the_files_beside_the_applications_are_complete() {
         for path in ["lab/shop/expected.json", "lab/bookstore/expected.json"] {
             let text = std::fs::read_to_string(crate::shell::root().join(path)).unwrap();
-            let harms = ["state-changed", "crash", "wrong-content", "avoidable", "hard-dependency"];
             for finding in pages(&text).unwrap().iter().flat_map(|page| page.findings.iter().chain(&page.planted)) {
-                assert!(harms.contains(&finding.harm.as_str()), "{}", finding.id);
+                assert!(HARMS.contains(&finding.harm.as_str()), "{}", finding.id);
                 assert!(!finding.story.is_empty() && !finding.kinds.is_empty(), "{}", finding.id);
             }
         }
