@@ -124,8 +124,7 @@ impl Finding {
         self.caller == other.caller && self.callee == other.callee && self.call == other.call
     }
 
-    /// Whether another finding of the same call is reported: a sweep may report one bug per call, the one with the worst
-    /// harm.
+    /// Whether another finding of the same call is reported. A sweep may report one bug per call, with the worst harm.
     fn is_covered(&self, expected: &[&Finding], bugs: &[Value]) -> bool {
         let others = expected.iter().filter(|other| other.id != self.id && other.is_at_same_site(self));
         let is_right =
@@ -233,8 +232,8 @@ impl Finding {
 mod tests {
     use super::*;
 
-    const FILE: &str = r#"{"pages": [{"name": "p", "method": "GET", "path": "/p", "checks": [], "kinds": ["unavailable"],
-        "findings": [{"id": "p.a", "caller": "web", "callee": "a", "call": "GET /a/{id}", "kinds": ["unavailable"],
+    const FILE: &str = r#"{"pages": [{"name": "p", "method": "GET", "path": "/p", "checks": [],
+        "kinds": ["unavailable"], "findings": [{"id": "p.a", "caller": "web", "callee": "a", "call": "GET /a/{id}", "kinds": ["unavailable"],
             "harm": "crash", "story": ["nil"], "never": ["500"]}]}]}"#;
 
     fn bug(callee: &str, harm: &str, title: &str) -> Value {
