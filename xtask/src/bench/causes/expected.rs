@@ -43,6 +43,9 @@ pub struct Finding {
     story: Vec<String>,
     #[serde(default)]
     never: Vec<String>,
+    /// The call is inherited. No bug rests on such a call alone: its cases may be listed as not explained.
+    #[serde(default)]
+    lost_context: bool,
     /// Call sites that may be reported beside it.
     #[serde(default)]
     also: Vec<Site>,
@@ -109,6 +112,9 @@ fn is_at(bug: &Value, caller: &str, callee: &str, call: &str) -> bool {
         && plain(failed["call"].as_str().unwrap_or_default()) == plain(call)
 }
 
+/// The caller of the request itself.
+const TOOL: &str = "faultloom";
+
 /// The kinds of its faults: `unavailable`, `lost-reply`.
 fn kinds(bug: &Value) -> Vec<String> {
     let faults = bug["faults"].as_array().into_iter().flatten();
@@ -117,7 +123,29 @@ fn kinds(bug: &Value) -> Vec<String> {
 
 impl Finding {
     fn is_reported_by(&self, bug: &Value) -> bool {
-        is_at(bug, &self.caller, &self.callee, &self.call) && kinds(bug).iter().any(|kind| self.kinds.contains(kind))
+        let is_at_call = is_at(bug, &self.caller, &self.callee, &self.call) || self.is_without_trace(bug);
+        is_at_call && kinds(bug).iter().any(|kind| self.kinds.contains(kind))
+    }
+
+    /// Whether the bug ended without a reply, and so without a trace, when this call failed.
+    fn is_without_trace(&self, bug: &Value) -> bool {
+        let has_no_trace = bug["ending"] == "crashed" || bug["ending"] == "no-reply";
+        has_no_trace && bug["failed"]["caller"] == TOOL && self.is_hit_by(&bug["faults"])
+    }
+
+    /// Whether one fault is injected, at the callee of this call.
+    fn is_hit_by(&self, faults: &Value) -> bool {
+        let is_call = |fault: &Value| {
+            let call = fault["call"].as_str().unwrap_or_default();
+            fault["callee"] == self.callee.as_str() && (call.is_empty() || plain(call) == plain(&self.call))
+        };
+        faults.as_array().is_some_and(|faults| faults.len() == 1 && is_call(&faults[0]))
+    }
+
+    /// Whether failing cases are listed as not explained because this call lost its context.
+    fn is_listed_by(&self, unexplained: &Value) -> bool {
+        let reason = unexplained["reason"].as_str().unwrap_or_default();
+        self.lost_context && self.is_hit_by(&unexplained["faults"]) && reason.contains("lost its context")
     }
 
     fn is_at_same_site(&self, other: &Finding) -> bool {
@@ -167,10 +195,12 @@ impl Comparison {
         self.sweeps += 1;
         self.expected += expected.len() as u64;
         let bugs = sweep["bugs"].as_array().map_or(&[][..], Vec::as_slice);
+        let unexplained = sweep["unexplained"].as_array().map_or(&[][..], Vec::as_slice);
         let mut problems = Vec::new();
         for finding in expected {
             let reported: Vec<&Value> = bugs.iter().filter(|bug| finding.is_reported_by(bug)).collect();
-            if reported.is_empty() && !finding.is_covered(expected, bugs) {
+            let is_listed = unexplained.iter().any(|one| finding.is_listed_by(one));
+            if reported.is_empty() && !is_listed && !finding.is_covered(expected, bugs) {
                 self.missed += 1;
                 problems.push(format!("missed: {}", finding.id));
             }
@@ -193,7 +223,7 @@ impl Comparison {
                 problems.push(format!("false: {} {:?}", bug["title"].as_str().unwrap_or_default(), kinds(bug)));
             }
         }
-        for one in sweep["unexplained"].as_array().into_iter().flatten() {
+        for one in unexplained.iter().filter(|one| !expected.iter().any(|finding| finding.is_listed_by(one))) {
             self.not_explained += one["failing_cases"].as_u64().unwrap_or(1);
             problems.push(format!("not explained: {}", one["reason"].as_str().unwrap_or_default()));
         }
@@ -264,6 +294,42 @@ mod tests {
         assert_eq!(compared(&twice, &[]), [0, 1, 0, 0]);
         let good = [bug("a", "crash", "nil")];
         assert_eq!(compared(&good, &[json!({ "failing_cases": 3, "reason": "" })]), [0, 0, 0, 3]);
+    }
+
+    #[test]
+    fn a_lost_context_may_be_the_reason_for_no_explanation() {
+        let file = FILE.replace("\"story\"", "\"lost_context\": true, \"story\"");
+        let listed = |text: &str, callee: &str| {
+            let pages = pages(text).unwrap();
+            let expected: Vec<&Finding> = pages[0].findings.iter().collect();
+            let faults = json!([{ "kind": "unavailable", "callee": callee, "call": "" }]);
+            let one =
+                json!({ "reason": "it rests on a call that lost its context", "faults": faults, "failing_cases": 2 });
+            let mut all = Comparison::default();
+            all.add("test", &expected, &json!({ "bugs": [], "unexplained": [one] }));
+            [all.missed, all.not_explained]
+        };
+        assert_eq!(listed(&file, "a"), [0, 0]);
+        assert_eq!(listed(&file, "b"), [1, 2]);
+        assert_eq!(listed(FILE, "a"), [1, 2], "this call did not lose its context");
+    }
+
+    #[test]
+    fn a_crash_without_a_trace_belongs_to_the_call_that_failed() {
+        let pages = pages(FILE).unwrap();
+        let expected: Vec<&Finding> = pages[0].findings.iter().collect();
+        let mut one = bug("web", "crash", "nil pointer");
+        one["failed"]["caller"] = json!("faultloom");
+        one["ending"] = json!("crashed");
+        let missed = |callee: &str| {
+            let mut one = one.clone();
+            one["faults"][0]["callee"] = json!(callee);
+            let mut all = Comparison::default();
+            all.add("test", &expected, &json!({ "bugs": [one] }));
+            [all.missed, all.false_ones]
+        };
+        assert_eq!(missed("a"), [0, 0]);
+        assert_eq!(missed("b"), [1, 1]);
     }
 
     #[test]

@@ -18,8 +18,12 @@ import (
 	"bookstore.example/internal/rest"
 )
 
-// callTimeout bounds a call to the catalog and to the stock.
-const callTimeout = 2 * time.Second
+const (
+	// callTimeout bounds a call to the catalog and to the stock.
+	callTimeout = 2 * time.Second
+	// stepTimeout bounds each step of an order that changes something.
+	stepTimeout = time.Second
+)
 
 type orders struct {
 	gen.UnimplementedOrdersServer
@@ -47,11 +51,11 @@ func (o *orders) Place(ctx context.Context, order *gen.Order) (*gen.Placed, erro
 	if level.Available == 0 {
 		return nil, status.Error(codes.FailedPrecondition, "the book is sold out")
 	}
-	charged, err := o.payment.Charge(ctx, &gen.ChargeRequest{Customer: order.Customer, Cents: book.Cents})
+	charged, err := o.charge(ctx, &gen.ChargeRequest{Customer: order.Customer, Cents: book.Cents})
 	if err != nil {
 		return nil, err
 	}
-	parcel, err := o.delivery.Schedule(ctx, &gen.Parcel{Customer: order.Customer, Book: order.Book})
+	parcel, err := o.schedule(ctx, &gen.Parcel{Customer: order.Customer, Book: order.Book})
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +65,18 @@ func (o *orders) Place(ctx context.Context, order *gen.Order) (*gen.Placed, erro
 		log.Print(err)
 	}
 	return &gen.Placed{Charge: charged.Id, Parcel: parcel.Id}, nil
+}
+
+func (o *orders) charge(ctx context.Context, request *gen.ChargeRequest) (*gen.Charged, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return o.payment.Charge(ctx, request)
+}
+
+func (o *orders) schedule(ctx context.Context, parcel *gen.Parcel) (*gen.Scheduled, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return o.delivery.Schedule(ctx, parcel)
 }
 
 func dial(address string) *grpc.ClientConn {
