@@ -263,8 +263,9 @@ mod tests {
     use super::*;
 
     const FILE: &str = r#"{"pages": [{"name": "p", "method": "GET", "path": "/p", "checks": [],
-        "kinds": ["unavailable"], "findings": [{"id": "p.a", "caller": "web", "callee": "a", "call": "GET /a/{id}", "kinds": ["unavailable"],
-            "harm": "crash", "story": ["nil"], "never": ["500"]}]}]}"#;
+        "kinds": ["unavailable"], "findings": [
+            {"id": "p.a", "caller": "web", "callee": "a", "call": "GET /a/{id}", "kinds": ["unavailable"], "harm": "crash",
+             "story": ["nil"], "never": ["500"]}]}]}"#;
 
     fn bug(callee: &str, harm: &str, title: &str) -> Value {
         json!({
