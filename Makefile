@@ -24,7 +24,7 @@ conform: ## every SDK over every vector, with a parity table
 bench: ## all benches; `make bench-NAME` runs one
 	@$(BENCH) bench all
 
-bench-%: ## one bench: build, sweep, tracing, attach, sockets, flips, robust
+bench-%: ## one bench: build, sweep, tracing, attach, causes, sockets, flips, robust
 	@$(BENCH) bench $*
 
 paper-%: ## a paper's measurements, done again: sei, transtracer

@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod build;
+pub mod causes;
 pub mod flips;
 pub mod robust;
 pub mod sockets;
@@ -46,17 +47,21 @@ pub fn bench(name: &str) -> Result<(), String> {
         "sweep" => sweep::bench(),
         "tracing" => tracing::bench(),
         "attach" => attach::bench(),
+        "causes" => causes::bench(),
         "sockets" => sockets::bench(),
         "flips" => flips::bench(),
         "robust" => robust::bench(),
         "build" => build::bench(),
         "all" => sweep::bench()
             .and_then(|()| attach::bench())
+            .and_then(|()| causes::bench())
             .and_then(|()| tracing::bench())
             .and_then(|()| sockets::bench())
             .and_then(|()| flips::bench())
             .and_then(|()| robust::bench()),
-        _ => Err(format!("there is no bench '{name}'; benches: build, sweep, tracing, attach, sockets, flips, robust")),
+        _ => Err(format!(
+            "there is no bench '{name}'; benches: build, sweep, tracing, attach, causes, sockets, flips, robust"
+        )),
     }
 }
 

@@ -71,8 +71,8 @@ fn format_rust() -> Result<(), String> {
 }
 
 fn format_go() -> Result<(), String> {
-    let unformatted =
-        quiet(&mut command("gofmt", &["-l", "sdk/go", "lab/shop/go", "lab/relay/go", "lab/collector", "bench"]))?;
+    let lab = ["lab/shop/go", "lab/relay/go", "lab/bookstore/go", "lab/collector"];
+    let unformatted = quiet(command("gofmt", &["-l", "sdk/go", "bench"]).args(lab))?;
     let files = String::from_utf8_lossy(&unformatted.stdout).into_owned();
     if files.is_empty() { Ok(()) } else { Err(format!("not formatted (gofmt -w):\n{files}")) }
 }
@@ -83,7 +83,7 @@ pub fn lint() -> Result<(), String> {
 }
 
 fn vet() -> Result<(), String> {
-    for module in ["sdk/go", "sdk/go/newest", "lab/shop/go", "bench/tracing"] {
+    for module in ["sdk/go", "sdk/go/newest", "lab/shop/go", "lab/bookstore/go", "bench/tracing", "bench/contexts/go"] {
         quiet(command("go", &["vet", "./..."]).current_dir(root().join(module)))?;
     }
     Ok(())

@@ -142,6 +142,17 @@ pub fn build_relay() -> Result<(), String> {
     venv("out/relay/venv", "lab/relay/python/requirements.txt")
 }
 
+/// Builds the second sample application, see `lab/bookstore`.
+pub fn build_bookstore() -> Result<(), String> {
+    let out = root().join("out/bookstore");
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let mut go = command(&built("faultloom"), &["go", "build", "-o", &format!("{}/", out.display()), "./cmd/..."]);
+    quiet(go.current_dir(root().join("lab/bookstore/go")))?;
+    maven("lab/bookstore/java", "target/bookstore.jar")?;
+    npm("lab/bookstore/node")?;
+    venv("out/bookstore/venv", "lab/bookstore/python/requirements.txt")
+}
+
 /// Builds an OpenTelemetry Collector, see `lab/collector`. If its dependencies cannot be downloaded, it is not built
 /// and its test is skipped.
 pub fn build_collector() -> Result<(), String> {

@@ -50,7 +50,7 @@ pub struct Evidence {
     pub unhealthy: BTreeMap<String, Failure>,
     /// Services that returned a history.
     pub answered: BTreeSet<String>,
-    /// Services that answered 404 without a history, as some servers do before the application's handlers.
+    /// Services that answered 404 or UNIMPLEMENTED without a history, as servers do before the application's handlers.
     pub unrouted: BTreeSet<String>,
     /// Services with a scope in the recorded request.
     pub recorded: BTreeSet<String>,

@@ -12,7 +12,7 @@ use crate::text::printable;
 use crate::{Context, register_schema};
 use model::trace::Trace;
 use model::{Exit, Failure, Family};
-use requests::{RequestSpec, Sender};
+use requests::{RequestSpec, Sender, Transport};
 use std::path::PathBuf;
 use std::time::Duration;
 use target::{Health, Service, Target};
@@ -20,6 +20,8 @@ use target::{Health, Service, Target};
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// A path that no application serves, so that the request has no effect.
 const NO_SUCH_PAGE: &str = "/faultloom-doctor";
+/// The status of a gRPC server that has no handler for a method, such as `Check` without the health service.
+const GRPC_UNIMPLEMENTED: u32 = 12;
 
 /// The diagnoses are in the order of the target file.
 pub struct TargetCheck {
@@ -108,7 +110,7 @@ async fn send_requests(
             let reply = Sender::new(session.credentials().clone(), None).send(&spec, &[]).await?;
             if reply.trace.entry.scope.is_some() {
                 evidence.answered.insert(service.name.clone());
-            } else if reply.status() == Some(404) {
+            } else if is_unrouted(&spec, reply.status()) {
                 evidence.unrouted.insert(service.name.clone());
             }
             if reply.status().is_some() {
@@ -128,6 +130,15 @@ async fn send_requests(
     let scopes = calls.filter_map(|call| call.scope.as_ref());
     evidence.recorded.extend(scopes.map(|scope| scope.service.clone()));
     Ok(Some(Ok(reply.trace)))
+}
+
+/// Whether the reply means that nothing handles the path or method, so that no hook was reached.
+fn is_unrouted(spec: &RequestSpec, status: Option<u32>) -> bool {
+    let not_found = match spec.transport {
+        Transport::Http => 404,
+        Transport::Grpc => GRPC_UNIMPLEMENTED,
+    };
+    status == Some(not_found)
 }
 
 /// Requests without effect, in the protocol of the service's health check; over TCP HTTP is tried before gRPC.

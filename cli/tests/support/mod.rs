@@ -1,6 +1,7 @@
 //! Runs the `faultloom` command as its user does: in its own folder, with its exit code and output, and checks that no
 //! process remains.
 
+pub mod bookstore;
 pub mod front;
 pub mod guide;
 pub mod memcached;

@@ -1,83 +1,62 @@
-//! `make bench-attach`: time from `faultloom init` to the first recorded tree of a new application.
+//! `make bench-attach`: what a new user gets from an unprepared application. The time to the first tree, the same for
+//! the bookstore, and whether traces of programs that lose contexts are complete.
 //!
-//! It runs the commands of a new user, without the time for typing. Each round works on a fresh copy of `lab/tickets`.
-//! The build of the application itself is not counted; the rebuild with the Go wrapper is.
+//! `FAULTLOOM_BENCH=quick` measures less. `FAULTLOOM_BENCH_ONLY=contexts` measures one part and keeps the figures of
+//! the others; `FAULTLOOM_BENCH_SEED` repeats the programs of an earlier run.
 
-use super::statistics::Interval;
-use super::{Goal, finish};
-use crate::setup;
-use crate::shell::{built, command, quiet, root};
-use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+mod attribution;
+mod bookstore;
+mod contexts;
+mod first_tree;
+mod plans;
 
-const REQUEST: &str = "http://127.0.0.1:9100/show/1";
-const STEPS: [&str; 4] = ["init", "go build", "up", "record"];
+pub use contexts::NODE_WORKER_GOALS;
+
+use super::{Goal, committed_figures, finish};
+use serde_json::{Map, Value};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Extent of the measurement.
+pub struct Size {
+    pub quick: bool,
+    pub seed: u64,
+}
+
+struct Part {
+    name: &'static str,
+    measure: fn(&Size) -> Result<Value, String>,
+    goals: fn(&Value) -> Vec<Goal>,
+}
+
+const PARTS: [Part; 3] = [
+    Part { name: "first-tree", measure: first_tree::measure, goals: first_tree::goals },
+    Part { name: "bookstore", measure: bookstore::measure, goals: bookstore::goals },
+    Part { name: "contexts", measure: contexts::measure, goals: contexts::goals },
+];
 
 pub fn bench() -> Result<(), String> {
-    let short = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
-    let rounds = if short { 1 } else { 7 };
-    setup::build_tool()?;
-    setup::build_agent()?;
-    setup::build_node_sdk()?;
-    let mut samples: Vec<[f64; STEPS.len()]> = Vec::new();
-    for round in 1..=rounds {
-        let sample = measure()?;
-        println!(" round {round}: {:.1} s", sample.iter().sum::<f64>());
-        samples.push(sample);
+    let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
+    let name = if quick { "quick-attach" } else { "attach" };
+    let only = std::env::var("FAULTLOOM_BENCH_ONLY").ok();
+    let given = std::env::var("FAULTLOOM_BENCH_SEED").ok().and_then(|seed| seed.parse().ok());
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
+    let size = Size { quick, seed: given.unwrap_or_else(now) };
+    let exists = |name: &str| PARTS.iter().any(|part| part.name == name);
+    if let Some(only) = only.as_ref().filter(|only| !exists(only)) {
+        let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        return Err(format!("FAULTLOOM_BENCH_ONLY={only} is none of the parts: {}", names.join(", ")));
     }
-    println!("\n {:<12} {:>8}   95 % interval", "seconds", "median");
-    let mut steps = serde_json::Map::new();
-    for (i, step) in STEPS.iter().enumerate() {
-        let value = Interval::of(&samples.iter().map(|s| s[i]).collect::<Vec<f64>>());
-        println!(" {step:<12} {:>8.2}   {:.2} to {:.2}", value.median, value.low, value.high);
-        steps.insert((*step).to_owned(), json!(value));
+    let mut figures = if only.is_some() { committed_figures(name, exists) } else { Map::new() };
+    println!("attach: seed {}", size.seed);
+    for part in PARTS.iter().filter(|part| only.as_ref().is_none_or(|only| only == part.name)) {
+        println!("\n {}", part.name);
+        let measured = (part.measure)(&size).map_err(|e| format!("{}: {e}", part.name))?;
+        figures.insert(part.name.to_owned(), measured);
     }
-    let total = Interval::of(&samples.iter().map(|s| s.iter().sum()).collect::<Vec<f64>>());
-    println!(" {:<12} {:>8.2}   {:.2} to {:.2}", "all", total.median, total.low, total.high);
-    let goals = [Goal::at_most("seconds_to_first_tree", total.median, 60.0)];
-    let figures =
-        json!({ "seconds_to_first_tree": total, "steps": steps, "rounds": rounds, "services": 4, "languages": 4 });
-    finish(if short { "quick-attach" } else { "attach" }, 0, &goals, figures)
-}
-
-fn measure() -> Result<[f64; STEPS.len()], String> {
-    let folder = fresh_copy()?;
-    quiet(command("./build.sh", &[]).current_dir(&folder))?;
-    // an empty cache, so that the wrapper compiles everything in each round
-    let cache = folder.join("go-cache");
-    let tool = built("faultloom");
-    let run = |folder: &Path, arguments: &[&str]| {
-        let begin = Instant::now();
-        let output = quiet(command(&tool, arguments).current_dir(folder).env("GOCACHE", &cache))?;
-        Ok::<_, String>((begin.elapsed().as_secs_f64(), output.stdout))
-    };
-    let init = run(&folder, &["init", "Procfile"])?.0;
-    let build = run(&folder.join("shows"), &["go", "build", "-o", "../bin/shows", "."])?.0;
-    let up = run(&folder, &["up", "--detach"])?.0;
-    let recorded = run(&folder, &["record", "--json", REQUEST]);
-    run(&folder, &["down"])?;
-    let (record, output) = recorded?;
-    let tree: Value = serde_json::from_slice(&output).map_err(|e| format!("record: {e}"))?;
-    if tree["summary"]["gaps"] != 0 || tree["summary"]["calls"] != 4 {
-        return Err(format!("the tree is incomplete: {}", tree["summary"]));
-    }
-    quiet(command("chmod", &["-R", "u+w"]).arg(&folder))?;
-    std::fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    Ok([init, build, up, record])
-}
-
-/// Copies the committed files of the application to a new folder.
-fn fresh_copy() -> Result<PathBuf, String> {
-    let folder = root().join("out/bench/attach");
-    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
-    let _ = std::fs::remove_dir_all(&folder);
-    let from = root().join("lab/tickets");
-    let listed = quiet(command("git", &["ls-files", "-z"]).current_dir(&from))?;
-    for name in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|name| !name.is_empty()) {
-        let to = folder.join(name);
-        std::fs::create_dir_all(to.parent().unwrap_or(&folder)).map_err(failed)?;
-        std::fs::copy(from.join(name), to).map_err(failed)?;
-    }
-    Ok(folder)
+    let goals: Vec<Goal> = PARTS
+        .iter()
+        .filter_map(|part| figures.get(part.name).map(|measured| (part.goals)(measured)))
+        .flatten()
+        .collect();
+    finish(name, size.seed, &goals, Value::Object(figures))
 }

@@ -1,0 +1,3 @@
+module bench.example/contexts
+
+go 1.26.0
