@@ -8,6 +8,9 @@ use model::Failure;
 use std::io::Read;
 use std::path::Path;
 
+/// In the folder of an `up` whose keys are generated for it alone.
+pub(crate) const NAME: &str = "trust";
+
 /// One environment, with a trace key `t1` and a fault key `f1` if generated here.
 #[derive(Clone)]
 pub struct Trust {

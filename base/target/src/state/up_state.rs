@@ -8,8 +8,8 @@ use crate::cleanup::reaper::remove_marked;
 use crate::file::address::{Address, HttpAddress};
 use crate::health::Health;
 use crate::sdk::Sdk;
-use crate::state::atomic_file;
-use crate::state::status_dir;
+use crate::state::lock::lock;
+use crate::state::{atomic_file, incomplete_up, status_dir};
 use model::Failure;
 use process::{ProcDir, ProcessId, boot_id};
 use rustix::process::Signal;
@@ -117,6 +117,15 @@ pub async fn down(state_dir: &Path) -> Result<Down, Failure> {
 }
 
 fn down_blocking(state_dir: &Path) -> Result<Down, Failure> {
+    let down = end_up(state_dir)?;
+    // held by an `up` that starts meanwhile
+    if let Ok(_lock) = lock(state_dir) {
+        incomplete_up::remove(state_dir);
+    }
+    Ok(down)
+}
+
+fn end_up(state_dir: &Path) -> Result<Down, Failure> {
     let Some(state) = read_state(state_dir)? else {
         return Ok(Down::NothingUp);
     };

@@ -14,6 +14,9 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// After each replacement. A reaper that ends within it is replaced after it.
 const REPLACEMENT_PAUSE: Duration = Duration::from_millis(100);
 
+/// The warning after a replacement.
+pub(crate) const REPLACED: &str = "the reaper was killed; a new one was started";
+
 /// What has a reaper.
 pub(crate) trait MonitoredReaper: Send + Sync + 'static {
     /// Starts a new reaper if the current one is `ended`, which was killed. Returns whether it did.
@@ -44,7 +47,7 @@ fn replace<T: MonitoredReaper>(inner: &Weak<T>, ended: u32) -> Option<()> {
         let inner = inner.upgrade()?;
         match inner.replace_ended_reaper(ended) {
             Ok(true) => {
-                inner.warn("the reaper was killed; a new one was started".to_owned());
+                inner.warn(REPLACED.to_owned());
                 drop(inner);
                 // the new one guards already; a series of deaths must not become a loop without pause
                 std::thread::sleep(REPLACEMENT_PAUSE);

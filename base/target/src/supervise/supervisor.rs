@@ -15,9 +15,10 @@ use crate::file::target::Target;
 use crate::health::ALIVE_FOR;
 use crate::sdk::SdkPaths;
 use crate::state::atomic_file::{self, cannot_write};
-use crate::state::trust_file::{Trust, hex, random};
+use crate::state::lock::lock;
+use crate::state::trust_file::{self, Trust, hex, random};
 use crate::state::up_state::{ServiceRecord, UpState, read_state, state_file, would_not_end};
-use crate::state::{status_dir, up_state};
+use crate::state::{incomplete_up, status_dir};
 use crate::supervise::event::Event;
 use crate::supervise::instance::ServiceInstance;
 use crate::supervise::ports;
@@ -26,7 +27,6 @@ use crate::supervise::service_log::ServiceLog;
 use crate::supervise::service_process::{Condition, ExitStatus, ServiceProcess, SharedEnvironment};
 use model::{Failure, Family};
 use process::{ProcessId, boot_id};
-use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -289,6 +289,7 @@ impl Inner {
             (options.on_event)(&Event::CleaningUp { target: left.target.clone() });
             left.clean_up(&options.state_dir)?;
         }
+        incomplete_up::remove(&options.state_dir);
         options.sdks.check(&target, &|event| (options.on_event)(event))?;
         ports::check_free(
             target.services().iter().filter(|service| !service.is_attached()),
@@ -297,7 +298,7 @@ impl Inner {
         let mark = hex(&random::<16>()?);
         let (trust, trust_file) = match &options.kept_trust {
             Some(kept) => (Trust::load_or_create(kept, &target.name)?, kept.clone()),
-            None => (Trust::generate(&target.name)?, options.state_dir.join("trust")),
+            None => (Trust::generate(&target.name)?, options.state_dir.join(trust_file::NAME)),
         };
         let kept = options.kept_trust.is_some();
         let status = status_dir::path(&options.state_dir);
@@ -364,7 +365,11 @@ impl Inner {
             None => running.services.push(ServiceInstance::Started(started)),
         }
         let announced = running.reaper.as_mut().map_or(Ok(()), |reaper| reaper.announce_leader(leader));
-        announced.or_else(|_| self.replace_reaper(running))
+        if announced.is_err() {
+            self.replace_reaper(running)?;
+            self.warn(reaper_monitor::REPLACED.to_owned());
+        }
+        Ok(())
     }
 
     /// Starts a new reaper with the same announcements, after the previous one was killed.
@@ -572,26 +577,6 @@ impl MonitoredReaper for Inner {
 
     fn warn(&self, message: String) {
         (self.options.on_event)(&Event::Warning(message));
-    }
-}
-
-/// One `up` per folder: a lock that the kernel releases when its holder dies.
-fn lock(state_dir: &Path) -> Result<File, Failure> {
-    let path = state_dir.join("lock");
-    let file = atomic_file::private().write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(|error| cannot_write(&path, &error))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(_) => {
-            let other = read_state(state_dir).ok().flatten().filter(up_state::is_alive);
-            let what = match other {
-                Some(state) => format!("{} is already up (pid {})", state.target, state.supervisor),
-                None => "a target is already up or stopping".to_owned(),
-            };
-            Err(Failure::environment(what)
-                .why(format!("its state is in {}", state_dir.display()))
-                .next("stop it first: faultloom down"))
-        }
     }
 }
 
