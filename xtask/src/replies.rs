@@ -303,8 +303,8 @@ fn difference_of_one(case: &Case, plain: &Observed, traced: &Observed) -> Option
         let decoded = |observed: &Observed| script::gunzip(&unhex(&observed.bytes));
         let (mut plain_file, mut traced_file) = (decoded(plain), decoded(traced));
         plain_file.content.truncate(body.len());
-        // a hook may let it pass as it arrived, with the tail: if it cannot be decoded, and in Java, whose callers accept
-        // no tail of a body that they decode themselves
+        // a hook may let it pass as it arrived, with the tail: if it cannot be decoded, and in Java, whose callers
+        // accept no tail of a body that they decode themselves
         if plain.bytes.len() == traced.bytes.len() {
             traced_file.content.truncate(body.len());
         }

@@ -33,8 +33,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Number of bytes of an HTTP body before the tail. `None`: an untraced caller gets no history, as with gRPC, or the
-    /// status permits no tail, so that every caller gets these bytes.
+    /// Number of bytes of an HTTP body before the tail. `None`: an untraced caller gets no history, as with gRPC, or
+    /// the status permits no tail, so that every caller gets these bytes.
     pub fn body_bytes(&self) -> Option<usize> {
         if self.is_redirect() {
             return None;

@@ -75,7 +75,7 @@ impl Drop for Server {
 }
 
 impl Shared {
-    /// Counts a request. Returns its number, from 1, and the call that its envelope belongs to, if it accepts a history.
+    /// Counts a request. Returns its number, from 1, and the call of its envelope, if that accepts a history.
     fn count(&self, envelope: Option<Envelope>) -> (u32, Option<u64>) {
         let accepts = |envelope: &Envelope| envelope.hop.accept.tail || envelope.hop.accept.field;
         // a reply without a body has no tail

@@ -1,9 +1,9 @@
 //! Finds and ends all processes of an `up`.
 //!
 //! A process belongs to an `up` if it is a service's first process or in that process's group, if it descends from
-//! one that belongs, or if its environment carries the mark of this `up` (`FAULTLOOM_UP`), which survives a change of
-//! session and the death of its parents, or if its working directory is a temporary folder of this `up`. Not found: a process that has left the group, has lost its parents *and* was
-//! started with an empty environment.
+//! one that belongs, if its environment carries the mark of this `up` (`FAULTLOOM_UP`), which survives a change of
+//! session and the death of its parents, or if its working directory is a temporary folder of this `up`. Not found: a
+//! process that has left the group, has lost its parents *and* was started with an empty environment.
 //!
 //! A group id is trusted only while the group's leader is in the process table (a zombie counts): later the kernel may
 //! reuse the number.

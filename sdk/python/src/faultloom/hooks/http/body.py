@@ -1,6 +1,7 @@
 """Reply bodies on the client: cuts off the history after them, also if a proxy has compressed both.
 
-A body in a content coding is decoded for that, and encoded again if the application is to decode it (``RecodingWindow``).
+A body in a content coding is decoded for that, and encoded again if the application is to decode it
+(``RecodingWindow``).
 
 The start of the tail is certain only at the end of the body, so ``Window`` holds bytes back from the first position
 where one could start: the version, flags, a short service name without control characters. Text has no such position.
@@ -204,9 +205,9 @@ class Window:
 class RecodingWindow:
     """A compressed body on its way to an application that decodes it itself, with the interface of ``Window``.
 
-    It is decoded, the tail is cut off, and the rest is encoded again, without compressing it. Therefore the application's
-    own decoder reports a body that cannot be decoded. If the application has read nothing when that is found, it gets the
-    bytes as they arrived.
+    It is decoded, the tail is cut off, and the rest is encoded again, without compressing it. Therefore the
+    application's own decoder reports a body that cannot be decoded. If the application has read nothing when that is
+    found, it gets the bytes as they arrived.
     """
 
     #: no decoder continues after these: they begin a block of a type that does not exist
