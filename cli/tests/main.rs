@@ -2,6 +2,7 @@
 
 mod agent;
 mod bad_input;
+mod causes;
 mod cleanup;
 mod collector;
 mod crash;
