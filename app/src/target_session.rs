@@ -215,6 +215,10 @@ fn entry_and_services(target: &Target) -> (Option<String>, Vec<String>) {
 type RestartedServices<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
 
 impl TargetControl for Started {
+    fn logs(&self) -> Vec<(String, PathBuf)> {
+        self.supervisor.states().into_iter().filter_map(|service| Some((service.name, service.log?))).collect()
+    }
+
     fn restart_crashed(&self) -> RestartedServices<'_> {
         Box::pin(async {
             let mut names = Vec::new();
@@ -228,6 +232,13 @@ impl TargetControl for Started {
 }
 
 impl TargetControl for Running {
+    fn logs(&self) -> Vec<(String, PathBuf)> {
+        // the paths do not change over restarts
+        let state = target::read_state(&state_dir(&self.context)).ok().flatten();
+        let services = state.into_iter().flat_map(|state| state.services);
+        services.filter_map(|service| Some((service.name, service.log?))).collect()
+    }
+
     /// Waits until the supervisor that started the target has restarted crashed services.
     fn restart_crashed(&self) -> RestartedServices<'_> {
         Box::pin(async {

@@ -5,7 +5,7 @@ use flows::Graph;
 use map::Change as GraphChange;
 use model::Fault;
 use model::campaign::Campaign;
-use model::sweep::{Bug, Space};
+use model::sweep::{Bug, Space, Unexplained};
 use model::trace::Trace;
 use serde_json::{Map, Value};
 
@@ -38,7 +38,10 @@ pub enum Block {
         faults: Vec<Fault>,
     },
     Spaces(Vec<Space>),
-    Bugs(Vec<Bug>),
+    Bugs {
+        bugs: Vec<Bug>,
+        unexplained: Vec<Unexplained>,
+    },
     Graph(Graph),
     GraphChanges {
         before: Graph,

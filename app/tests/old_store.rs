@@ -149,7 +149,7 @@ async fn run(context: &Context, kind: &'static str, index: usize) -> Run {
 /// The good run, the spaces and the bugs.
 async fn sweep(context: &Context) -> (Trace, Vec<Space>, Vec<Bug>) {
     let blocks = shown(context, &run(context, "sweep", 0).await).await;
-    let [_, Block::Traces { traces, .. }, Block::Spaces(spaces), Block::Bugs(bugs)] = &blocks[..] else {
+    let [_, Block::Traces { traces, .. }, Block::Spaces(spaces), Block::Bugs { bugs, .. }] = &blocks[..] else {
         panic!("the blocks of a sweep")
     };
     (traces[0].clone(), spaces.clone(), bugs.clone())

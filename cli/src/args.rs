@@ -301,6 +301,10 @@ pub struct Record {
     /// A fault: 'currency/Convert unavailable after GetCurrencies×1'; may be repeated
     #[arg(long = "fault", short = 'f', value_name = "FAULT")]
     pub faults: Vec<String>,
+    /// Send what this file describes: the spec of a recording in JSON (`schema record`). A sweep writes one for each bug
+    /// whose command would contain cookies or bodies
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["discover", "url", "faults", "against", "count", "data", "method", "header", "proto", "before", "bridge", "timeout_ms", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
+    pub spec: Option<PathBuf>,
     /// Check faults against this run instead of sending the request once without faults
     #[arg(long, value_name = "RUN")]
     pub against: Option<String>,
@@ -318,13 +322,14 @@ pub struct Sweep {
     pub request: Request,
     #[command(flatten)]
     pub expect: Expect,
-    /// services, all-services, temporal, crash-points, guided; may be repeated [default: services, crash-points,
+    /// services, all-services, temporal, crash-points, calls, guided; may be repeated [default: services, crash-points,
     /// guided]
     #[arg(long = "space", short = 's', value_name = "SPACE")]
     pub spaces: Vec<String>,
     /// What the faults do: unavailable, reset, deadline, 'status 13', 'delay 200ms', hang, lost-reply, empty-reply,
-    /// corrupt-reply; may be repeated
-    #[arg(long = "kind", short = 'k', value_name = "KIND", default_value = "unavailable")]
+    /// corrupt-reply, or all; may be repeated [default: unavailable; without --space also, one call at a time:
+    /// lost-reply for calls that change state, hang, and delays around the deadlines that callers use]
+    #[arg(long = "kind", short = 'k', value_name = "KIND")]
     pub kinds: Vec<String>,
     #[arg(long, short, help = format!("Requests in flight at once, in every space [default: {CONCURRENCY}]"), value_parser = clap::value_parser!(u16).range(1..=512))]
     pub concurrency: Option<u16>,

@@ -21,6 +21,7 @@ func main() {
 			if err == nil {
 				resp.Body.Close()
 			} else if fragile {
+				fmt.Println("panic: back is gone")
 				os.Exit(7)
 			}
 		}
@@ -66,5 +67,7 @@ fn a_crash_by_the_fault_fails_the_request_although_its_reply_is_correct() {
 
     let sweep = home.run(&["sweep", "--space", "services", "--concurrency", "1"]).exits(1);
     assert!(sweep.err.contains("middle crashed after the fault in 1 case"), "{}", sweep.err);
+    let sweep = sweep.says("CRASH").says("Log of middle at that time:").says("│ panic: back is gone");
+    assert!(sweep.out.contains("GET / succeeds, and middle crashes, when back fails"), "{}", sweep.out);
     home.run(&["down"]).exits(0);
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod bad_input;
 mod bookstore;
+mod causes;
 mod cleanup;
 mod collector;
 mod crash;

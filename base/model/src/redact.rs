@@ -199,8 +199,19 @@ pub fn sweep(sweep: &Sweep) -> Sweep {
         bug.story.iter_mut().for_each(|sentence| *sentence = words(sentence));
         bug.faults.iter_mut().for_each(|planned| *planned = fault(planned));
         bug.failed.call = words(&bug.failed.call);
+        bug.changed.iter_mut().for_each(|call| call.call = words(&call.call));
+        if let Some(log) = &mut bug.log {
+            // a log may contain anything
+            log.lines.clear();
+            log.path = None;
+        }
         bug.again = words(&bug.again);
         bug.trace = trace(&bug.trace);
+    }
+    for one in &mut out.unexplained {
+        one.reason = words(&one.reason);
+        one.faults.iter_mut().for_each(|planned| *planned = fault(planned));
+        one.again = words(&one.again);
     }
     out
 }

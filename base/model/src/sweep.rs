@@ -1,5 +1,11 @@
 //! The result of a sweep. Written by `study/explore`, stored with the run, rendered by `study/report`.
 
+mod harm;
+mod log_excerpt;
+
+pub use harm::{Ending, Harm};
+pub use log_excerpt::LogExcerpt;
+
 use crate::trace::Trace;
 use crate::{Fault, Verdict};
 use serde::{Deserialize, Serialize};
@@ -30,9 +36,25 @@ pub struct Case {
     /// Why the verdict is fail or unknown, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// How a failing case ended. Earlier versions did not store it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// How long the caller waited at the first call that was made to hang, if it gave up by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_us: Option<u64>,
     /// Equal for cases whose requests made the same calls with the same outcomes. Computed by `explore::fingerprint`.
     #[serde(rename = "pattern")]
     pub fingerprint: u64,
+    /// The key of its cause, if that is not the fingerprint: the same calls with the same outcomes have another cause if
+    /// a callee did its work and only its reply was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<u64>,
+}
+
+impl Case {
+    pub fn cause_key(&self) -> u64 {
+        self.cause.unwrap_or(self.fingerprint)
+    }
 }
 
 /// One fault space, swept.
@@ -70,8 +92,19 @@ pub struct Bug {
     pub name: String,
     /// One line: `currency fails after GetCurrencies has answered`.
     pub title: String,
-    /// The usual kind of programming error: `time of check to time of use`.
+    /// The usual kind of programming error, if the trace shows it: `time of check to time of use`. May be empty.
     pub mistake: String,
+    /// None in sweeps of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harm: Option<Harm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// Calls that change state and had succeeded when the user got an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<CallName>,
+    /// Of the service that crashed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogExcerpt>,
     /// The smallest set of faults that reproduces it.
     pub faults: Vec<Fault>,
     /// The call whose failure was not handled.
@@ -87,6 +120,26 @@ pub struct Bug {
     pub trace: Trace,
 }
 
+impl Bug {
+    /// Whether it is only listed among the calls that the request needs.
+    pub fn is_hard_dependency(&self) -> bool {
+        self.harm == Some(Harm::HardDependency)
+    }
+}
+
+/// Failing cases that belong to no bug.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unexplained {
+    /// Why they belong to none: they did not fail again, for example.
+    pub reason: String,
+    /// Of the case with the fewest.
+    pub faults: Vec<Fault>,
+    /// The command that sends that case again.
+    pub again: String,
+    pub failing_cases: u64,
+    pub spaces: Vec<String>,
+}
+
 /// The whole result of a sweep run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
@@ -96,7 +149,11 @@ pub struct Sweep {
     pub oracle: String,
     pub good: Trace,
     pub spaces: Vec<Space>,
+    /// The most harmful first.
     pub bugs: Vec<Bug>,
+    /// Every failing case belongs to a bug or is listed here. Earlier versions did not list them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unexplained: Vec<Unexplained>,
     /// Cases that were sent again because a service crashed.
     pub repeated: u64,
 }

@@ -6,9 +6,11 @@
 
 mod gap;
 mod nesting;
+mod state_change;
 
 pub use gap::{Gap, GapReason};
 pub use nesting::{NESTED_DEPTH_MAX, nest};
+pub use state_change::StateEffect;
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -21,7 +23,7 @@ pub enum Protocol {
 }
 
 /// How a call ended, as its caller recorded it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "outcome")]
 pub enum Outcome {
     /// A reply was received, with this gRPC code or HTTP status.

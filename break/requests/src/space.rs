@@ -6,14 +6,15 @@
 //! | all-services | a service of the target is down, called or not | every subset (exhaustive RLFI) |
 //! | temporal | one single call fails | every subset (TFI) |
 //! | crash-points | a service is down from one moment of the request on | one site at a time |
+//! | calls | a call of the request fails, the first time it is made | one site at a time |
 //! | guided | as temporal | chosen during the sweep, only as many as distinct local behaviors need |
 //!
 //! The moments of a crash are those that callers can distinguish: before the first call, after the first completed one,
 //! and so on. Two crashes between the same two calls have the same effect (3MileBeach §3.2).
 
-use crate::resolve::{callee_at_sender, name_at_sender};
+use crate::resolve::{callee_at_sender, name_at_sender, selects};
 use model::sweep::Site;
-use model::trace::{Call, Trace};
+use model::trace::{Call, Protocol, Trace};
 use model::{Fault, FaultKind, Selector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,12 +26,19 @@ pub enum SpaceKind {
     AllServices,
     Temporal,
     CrashPoints,
+    Calls,
     Guided,
 }
 
 impl SpaceKind {
-    pub const ALL: [SpaceKind; 5] =
-        [SpaceKind::Services, SpaceKind::AllServices, SpaceKind::Temporal, SpaceKind::CrashPoints, SpaceKind::Guided];
+    pub const ALL: [SpaceKind; 6] = [
+        SpaceKind::Services,
+        SpaceKind::AllServices,
+        SpaceKind::Temporal,
+        SpaceKind::CrashPoints,
+        SpaceKind::Calls,
+        SpaceKind::Guided,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -38,6 +46,7 @@ impl SpaceKind {
             SpaceKind::AllServices => "all-services",
             SpaceKind::Temporal => "temporal",
             SpaceKind::CrashPoints => "crash-points",
+            SpaceKind::Calls => "calls",
             SpaceKind::Guided => "guided",
         }
     }
@@ -52,7 +61,8 @@ impl SpaceKind {
     }
 }
 
-/// The fault injected at the sites of a space: its kind and argument.
+/// The fault injected at the sites of a space: its kind and argument. The argument 0 of [`FaultKind::Status`] stands for
+/// the status of an internal error: 13 for gRPC, 500 for HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     pub kind: FaultKind,
@@ -61,7 +71,14 @@ pub struct Effect {
 
 /// The sites of a space. `services` are the target's own services without the entry, for `all-services`.
 pub fn sites(space: SpaceKind, trace: &Trace, services: &[String], effect: Effect) -> Vec<Site> {
-    let fault = |selector| Fault::new(effect.kind, selector).arg(effect.arg);
+    let calls = trace.walk();
+    let fault = |selector: Selector| {
+        let arg = match (effect.kind, effect.arg) {
+            (FaultKind::Status, 0) => internal_error(&selector, &calls),
+            (_, arg) => arg,
+        };
+        Fault::new(effect.kind, selector).arg(arg)
+    };
     match space {
         SpaceKind::Services => called(trace)
             .into_iter()
@@ -82,6 +99,13 @@ pub fn sites(space: SpaceKind, trace: &Trace, services: &[String], effect: Effec
             })
             .collect::<Vec<_>>()
             .disambiguated(trace),
+        SpaceKind::Calls => trace
+            .walk()
+            .into_iter()
+            .zip(occurrences(trace))
+            .filter(|(_, (nth, _))| *nth == 1)
+            .map(|(call, _)| Site { label: short_name(call), fault: fault(exact_selector(call)).nth(1) })
+            .collect(),
         SpaceKind::CrashPoints => {
             let mut sites = Vec::new();
             for name in called(trace) {
@@ -98,6 +122,34 @@ pub fn sites(space: SpaceKind, trace: &Trace, services: &[String], effect: Effec
             sites
         }
     }
+}
+
+fn internal_error(selector: &Selector, calls: &[&Call]) -> u64 {
+    let is_http = calls.iter().find(|call| selects(selector, call)).is_some_and(|call| call.protocol == Protocol::Http);
+    if is_http { 500 } else { 13 }
+}
+
+/// `frontend→currency/Convert`, unique in the space of calls.
+fn short_name(call: &Call) -> String {
+    format!("{}→{}/{}", call.caller, call.callee, call.label())
+}
+
+/// The first occurrence of each call of the request that changes state.
+pub fn state_changes(trace: &Trace, effect: Effect) -> Vec<Site> {
+    let calls = trace.walk();
+    let firsts = calls.iter().zip(occurrences(trace)).filter(|(_, (nth, _))| *nth == 1).map(|(call, _)| *call);
+    let sites = firsts.zip(sites(SpaceKind::Calls, trace, &[], effect));
+    sites.filter(|(call, _)| trace.changes_state(call)).map(|(_, site)| site).collect()
+}
+
+/// A call that is delayed by a tenth less, and a tenth more, than its caller's deadline.
+pub fn around_deadline(site: &Site, deadline_us: u64) -> [Site; 2] {
+    let deadline_ms = deadline_us.div_ceil(1000);
+    let delayed = |by_ms: u64| {
+        let fault = Fault { kind: FaultKind::Delay, arg: by_ms.max(1), ..site.fault.clone() };
+        Site { label: format!("{} {} ms", site.label, fault.arg), fault }
+    };
+    [delayed(deadline_ms * 9 / 10), delayed(deadline_ms * 11 / 10 + 1)]
 }
 
 /// Services that were called, in order of their first call; the entry service only if it was called again.

@@ -9,15 +9,19 @@ use app::spec::Version;
 use app::text::printable;
 use model::{Exit, Failure};
 use serde_json::json;
+use std::path::Path;
 
 pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
-    let spec = RecordSpec {
-        version: Version,
-        request: args.request.spec(),
-        expect: args.expect.spec(),
-        faults: args.faults.clone(),
-        against: args.against.clone(),
-        count: args.count,
+    let spec = match &args.spec {
+        Some(file) => read(file)?,
+        None => RecordSpec {
+            version: Version,
+            request: args.request.spec(),
+            expect: args.expect.spec(),
+            faults: args.faults.clone(),
+            against: args.against.clone(),
+            count: args.count,
+        },
     };
     let recorded = use_case::record(context, &spec).await?;
     if context.common.json {
@@ -26,6 +30,17 @@ pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
         print(context, args, &recorded);
     }
     Ok(recorded.verdict.exit())
+}
+
+/// The spec of a recording as JSON.
+fn read(file: &Path) -> Result<RecordSpec, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Failure::request(format!("{} cannot be read: {e}", file.display())))?;
+    serde_json::from_str(&text).map_err(|e| {
+        Failure::request(format!("{} is not the spec of a recording", file.display()))
+            .why(e.to_string())
+            .next("`faultloom schema record` prints its schema")
+    })
 }
 
 fn print_json(recorded: &Recorded) {

@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::render::bugs;
 use app::kinds::sweep::{self as use_case, ResumeSpec, SweepSpec, Swept};
 use app::spec::Version;
-use app::text::plural;
 use model::{Exit, Failure, Verdict};
 use serde_json::json;
 
@@ -42,21 +41,15 @@ pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
 
 fn print(context: &Context, swept: &Swept) {
     let results = &swept.results;
-    println!("\n{}", bugs::draw(&results.bugs));
-    let unexplained = swept.unexplained_failures();
-    if unexplained > 0 {
-        println!(
-            " {} not explained by a bug above: they did not fail in the same way again, or there are too many bugs to list\n",
-            plural(unexplained, "failing case")
-        );
-    }
+    println!("\n{}", bugs::draw(&results.bugs, &results.unexplained));
     if swept.verdict == Verdict::Pass {
         println!(" no bug found: every reply was correct ({})", results.oracle);
     }
     let id = swept.run.id.short();
+    println!(" run {id}   report {}", swept.report.display());
     let next = match results.bugs.first() {
         Some(bug) => bug.again.clone(),
         None => format!("{} {id}", context.command("report")),
     };
-    println!(" run {id}   report {}   next: {next}", swept.report.display());
+    println!(" next: {next}");
 }

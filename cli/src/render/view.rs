@@ -35,7 +35,7 @@ pub fn print(blocks: &[Block], all: bool) {
             Block::Table(content) => print!("{}", table(content)),
             Block::Traces { traces: drawn, faults } => traces(drawn, faults, all),
             Block::Spaces(found) => found.iter().for_each(|space| println!("{}", space_line(space))),
-            Block::Bugs(found) => println!("\n{}", bugs::draw(found)),
+            Block::Bugs { bugs: found, unexplained } => println!("\n{}", bugs::draw(found, unexplained)),
             Block::Graph(graph) => {
                 print!("\n{}", map::table(graph, if all { usize::MAX } else { map::ROWS_MAX }));
                 println!("{}", map::sizes(graph));

@@ -1,12 +1,12 @@
 //! The verdict on one case, or on a recording. Unknown is not pass: a fault that should have fired and did not, or a
 //! request that came back without its history, proves nothing.
 
-use crate::fingerprint;
 use crate::in_flight::PlannedCase;
 use crate::oracle::Oracle;
-use model::sweep::Case;
+use crate::{ending, fingerprint};
+use model::sweep::{Case, Ending};
 use model::trace::{GapReason, Outcome, Trace, UnscopedCalls};
-use model::{Fault, Verdict};
+use model::{Fault, FaultKind, Verdict};
 use requests::Reply;
 use std::collections::BTreeSet;
 use wire::scope::OTHER_CALLS;
@@ -20,10 +20,11 @@ pub(crate) fn assess(case: &PlannedCase, reply: &Reply, oracle: &Oracle) -> Case
         .filter_map(|call| call.fault)
         .filter_map(|plan_index| sites.get(plan_index).copied())
         .collect();
+    let violation = oracle.violation(reply);
     // without a reply there is no evidence about faults: any of them may be the reason
     let no_reply = reply.status().is_none() && !reply.unreachable;
-    let fired: Vec<u32> = if no_reply { sites.clone() } else { fired.into_iter().collect() };
-    let violation = oracle.violation(reply);
+    let is_history_lost = no_reply || (violation.is_some() && ending::broken_connection(&reply.trace).is_some());
+    let fired: Vec<u32> = if is_history_lost { sites.clone() } else { fired.into_iter().collect() };
     let unknown = if reply.unreachable {
         Some(format!("the target cannot be reached: {}", reply.reason.as_deref().unwrap_or("no connection")))
     } else if let Some(why) = &reply.trace.entry.unreadable {
@@ -44,6 +45,8 @@ pub(crate) fn assess(case: &PlannedCase, reply: &Reply, oracle: &Oracle) -> Case
     } else {
         None
     };
+    let ending = violation.as_deref().map(|why| ending::of(reply, why, &[]));
+    let waits = |fault: usize| faults.get(fault).is_some_and(|fault| fault.kind == FaultKind::Hang);
     let (verdict, reason) = match (unknown, violation) {
         (Some(why), _) => (Verdict::Unknown, Some(why)),
         (None, Some(why)) => (Verdict::Fail, Some(why)),
@@ -58,7 +61,10 @@ pub(crate) fn assess(case: &PlannedCase, reply: &Reply, oracle: &Oracle) -> Case
         status: reply.status(),
         latency_us: reply.latency_us,
         reason,
+        ending: ending.filter(|_| verdict == Verdict::Fail),
+        deadline_us: ending::deadline_us(&reply.trace, waits),
         fingerprint: fingerprint::of(&reply.trace),
+        cause: None,
     }
 }
 
@@ -73,7 +79,10 @@ pub fn not_sent(space: usize, number: u64, sites: Vec<u32>, reason: String) -> C
         status: None,
         latency_us: 0,
         reason: Some(reason),
+        ending: None,
+        deadline_us: None,
         fingerprint: 0,
+        cause: None,
     }
 }
 
@@ -82,6 +91,9 @@ pub fn fail_if_crashed(case: &mut Case, services: &[String]) {
     if !services.is_empty() {
         case.verdict = Verdict::Fail;
         case.reason = Some(crash_reason(services));
+        case.ending = Some(Ending::Crashed);
+        // the histories of what crashed are lost, and with them which faults fired
+        case.fired.clone_from(&case.sites);
     }
 }
 
@@ -190,8 +202,8 @@ fn push_new(list: &mut Vec<String>, text: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Selector;
     use model::trace::{Call, Protocol, Scope};
-    use model::{FaultKind, Selector};
 
     /// A reply with status 200 of `front`, which made a call to currency and calls without a scope.
     fn reply(fired: Option<usize>, unscoped: &[(&str, &str)]) -> Reply {

@@ -77,7 +77,7 @@ impl CaseLog {
     pub fn append(&mut self, records: &mut [CaseRecord]) -> Result<(), Failure> {
         let mut causes = Vec::new();
         for record in &mut *records {
-            let fingerprint = record.case.fingerprint;
+            let fingerprint = record.case.cause_key();
             let Some(cause) = record.cause.take() else { continue };
             self.known_causes.entry(fingerprint).or_insert_with(|| {
                 causes.push(BehaviorCause { fingerprint, cause: cause.clone() });

@@ -1,14 +1,16 @@
 //! Why a request failed: the call whose failure was not handled, the failures that were tolerated before it, and what
-//! its caller did next.
+//! had changed by then.
 
+use crate::fingerprint::siphash_1_3;
+use crate::good_run::GoodRun;
 use model::sweep::CallName;
-use model::trace::{Call, Outcome, Protocol, Scope, Trace};
+use model::trace::{Call, Trace};
 use model::{Fault, FaultKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use wire::tree::ENTRY_CALLER;
 
-/// Failing cases with equal causes are one bug (tolerated failures may be more, see `bugs`).
+/// Failing cases with equal call sites and equal replies are one bug (see `groups`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cause {
     pub failed: CallName,
@@ -16,68 +18,141 @@ pub struct Cause {
     pub trusted: bool,
     /// `callee/call` of every other call that failed without making the request fail.
     pub tolerated: BTreeSet<String>,
+    /// `callee/call` whose failure led to the failed call: the good run does not make the failed call after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_of: Option<String>,
+    /// Calls that change state succeeded.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub changed: bool,
+    /// The failed call changes state, and its callee did its work: only the reply was lost or damaged.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub worked: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Cause {
-    /// Whether a bug with this cause also explains the other cause: the same call, trusted or not in both, and all
-    /// failures tolerated here were tolerated there as well.
-    pub fn explains(&self, other: &Cause) -> bool {
-        self.failed == other.failed && self.trusted == other.trusted && self.tolerated.is_subset(&other.tolerated)
-    }
-
     /// Only the failure of the whole request is known: no history was returned, or every call in it succeeded.
     pub fn is_opaque(&self) -> bool {
         self.failed.caller == ENTRY_CALLER
     }
 }
 
-pub fn name_of(call: &Call) -> CallName {
-    CallName { caller: call.caller.clone(), callee: call.callee.clone(), call: call.label().to_owned() }
-}
-
-/// Failed, or a fault fired at it.
-fn is_disturbed(call: &Call) -> bool {
-    !call.is_ok() || call.fault.is_some()
-}
-
-fn short(call: &Call) -> String {
-    format!("{}/{}", call.callee, call.label())
+/// A fault fired at it, or it failed as it does not in the good run.
+pub(crate) fn is_disturbed(call: &Call, good: &GoodRun) -> bool {
+    call.fault.is_some() || (!call.is_ok() && !good.fails_like(call))
 }
 
 /// Disturbed itself, or a call below it is.
-fn is_affected(call: &Call) -> bool {
-    is_disturbed(call) || call.calls().iter().any(is_affected)
+fn is_affected(call: &Call, good: &GoodRun) -> bool {
+    is_disturbed(call, good) || call.calls().iter().any(|below| is_affected(below, good))
 }
 
 /// The path from the entry's scope down to the call that began the failure: the last affected call of each scope.
-fn path(trace: &Trace) -> Vec<&Call> {
+pub(crate) fn path<'a>(trace: &'a Trace, good: &GoodRun) -> Vec<&'a Call> {
     let mut path = Vec::new();
     let mut calls = trace.entry.calls();
-    while let Some(call) = calls.iter().rfind(|call| is_affected(call)) {
+    while let Some(call) = calls.iter().rfind(|call| is_affected(call, good)) {
         path.push(call);
         calls = call.calls();
     }
     path
 }
 
-pub fn of(trace: &Trace) -> Cause {
-    let path = path(trace);
-    let failed = path.last().map_or_else(|| name_of(&trace.entry), |call| name_of(call));
+/// The calls of the scope that made the last call of the path.
+fn last_scope<'a>(trace: &'a Trace, path: &[&'a Call]) -> &'a [Call] {
+    path.len().checked_sub(2).map_or(trace.entry.calls(), |i| path[i].calls())
+}
+
+/// `faults`: the plan of the request.
+pub fn of(trace: &Trace, good: &GoodRun, faults: &[Fault]) -> Cause {
+    let path = path(trace, good);
+    let failed = path.last().map_or_else(|| good.name_of(&trace.entry), |call| good.name_of(call));
     let on_path = |call: &Call| path.iter().any(|p| p.id == call.id);
-    let tolerated = trace.walk().into_iter().filter(|call| is_disturbed(call) && !on_path(call)).map(short).collect();
-    Cause { failed, trusted: !succeeded_before(trace).is_empty(), tolerated }
+    let tolerated = trace.walk().into_iter().filter(|call| is_disturbed(call, good) && !on_path(call));
+    Cause {
+        failed,
+        trusted: !succeeded_before(trace, good).is_empty(),
+        tolerated: tolerated.map(|call| good.short_name(call)).collect(),
+        fallback_of: fallback(trace, good).map(|call| good.short_name(call)),
+        changed: !changed(trace, good, faults).is_empty(),
+        worked: path.last().is_some_and(|call| trace.changes_state(call) && did_its_work(call, faults)),
+    }
+}
+
+/// The failed call that the failing call is a substitute for.
+pub(crate) fn fallback<'a>(trace: &'a Trace, good: &GoodRun) -> Option<&'a Call> {
+    let path = path(trace, good);
+    let failed = path.last()?;
+    let earlier = last_scope(trace, &path).iter().take_while(|call| call.id != failed.id);
+    let name = good.short_name(failed);
+    let before = earlier.filter(|call| is_disturbed(call, good) && good.short_name(call) != name).last()?;
+    is_substitute(before, failed, good).then_some(before)
+}
+
+/// Whether `next` was sent because `call` had failed: it was sent after that, and the good run does not make it there.
+pub(crate) fn is_substitute(call: &Call, next: &Call, good: &GoodRun) -> bool {
+    call.ended_us.is_some_and(|ended| next.sent_us >= ended) && !good.may_follow(call, next)
+}
+
+/// A fault of these kinds fires after the callee has run.
+fn fires_after_work(fault: &Fault) -> bool {
+    matches!(fault.kind, FaultKind::LostReply | FaultKind::EmptyReply | FaultKind::CorruptReply)
+}
+
+fn did_its_work(call: &Call, faults: &[Fault]) -> bool {
+    call.fault.and_then(|fault| faults.get(fault)).is_some_and(fires_after_work)
+}
+
+/// What the cause of a case is stored by, if that is not its fingerprint, which does not depend on the kinds of faults.
+pub(crate) fn key(faults: &[Fault], fingerprint: u64) -> Option<u64> {
+    let input = [&fingerprint.to_le_bytes()[..], b"after the callee has run"].concat();
+    faults.iter().any(fires_after_work).then(|| siphash_1_3(&input))
+}
+
+/// Calls that change state and did so, the outermost of nested ones. Left out are calls that may belong to another
+/// request, and callees that the service called once more than in the good run after a failure: that may have undone
+/// the change.
+pub(crate) fn changed<'a>(trace: &'a Trace, good: &GoodRun, faults: &[Fault]) -> Vec<&'a Call> {
+    let calls = trace.walk_with_depth();
+    let mut changed: Vec<&Call> = Vec::new();
+    let mut undone: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut has_failed = false;
+    let mut below: Option<usize> = None;
+    for (depth, call) in calls {
+        if below.is_some_and(|top| depth > top) {
+            continue;
+        }
+        below = None;
+        let worked = did_its_work(call, faults);
+        let succeeded = worked || (call.is_ok() && call.fault.is_none());
+        has_failed |= is_disturbed(call, good);
+        if !succeeded || call.inherited || !trace.changes_state(call) {
+            continue;
+        }
+        below = Some(depth);
+        if has_failed && !worked && !good.makes(call) {
+            undone.insert((call.caller.clone(), good.callee_of(call)));
+        } else {
+            changed.push(call);
+        }
+    }
+    changed.retain(|call| !undone.contains(&(call.caller.clone(), good.callee_of(call))));
+    changed
 }
 
 /// Successful calls of the same caller to the same callee before the failing one: `GetCurrencies`, and how many.
-pub fn succeeded_before(trace: &Trace) -> Vec<(String, u64)> {
-    let path = path(trace);
+pub(crate) fn succeeded_before(trace: &Trace, good: &GoodRun) -> Vec<(String, u64)> {
+    let path = path(trace, good);
     let Some(failed) = path.last() else {
         return Vec::new();
     };
-    let scope = path.len().checked_sub(2).map_or(trace.entry.calls(), |i| path[i].calls());
     let mut before: Vec<(String, u64)> = Vec::new();
-    for call in scope.iter().take_while(|c| c.id != failed.id) {
-        if call.callee == failed.callee && call.outcome.completed() && !is_disturbed(call) {
+    for call in last_scope(trace, &path).iter().take_while(|c| c.id != failed.id) {
+        let is_same_callee = call.peer == failed.peer || call.callee == failed.callee;
+        if is_same_callee && call.outcome.completed() && !is_disturbed(call, good) {
             match before.iter_mut().find(|(name, _)| name == call.label()) {
                 Some((_, n)) => *n += 1,
                 None => before.push((call.label().to_owned(), 1)),
@@ -87,124 +162,139 @@ pub fn succeeded_before(trace: &Trace) -> Vec<(String, u64)> {
     before
 }
 
-fn fault_text(call: &Call, faults: &[Fault]) -> String {
-    let injected = call.fault.and_then(|i| faults.get(i));
-    match (call.outcome, injected.map(|f| f.kind)) {
-        (_, Some(FaultKind::Delay)) => "was delayed".into(),
-        (_, Some(FaultKind::EmptyReply)) => "returned an empty body".into(),
-        (_, Some(FaultKind::CorruptReply)) => "returned a corrupt body".into(),
-        (_, Some(FaultKind::LostReply)) => "did its work, but the reply was lost".into(),
-        (Outcome::Failed { status: 4 }, _) => "timed out".into(),
-        (Outcome::Failed { .. }, Some(FaultKind::Reset)) => "reset the connection".into(),
-        (Outcome::Failed { .. }, _) => "was unavailable".into(),
-        (Outcome::Replied { status }, _) => format!("returned status {status}"),
-        (Outcome::Open, _) => "had not replied".into(),
+/// Whether each service on the path passed the failure on: it made no further call and replied.
+pub(crate) fn is_passed_on(trace: &Trace, good: &GoodRun) -> bool {
+    let path = path(trace, good);
+    let mut scope = trace.entry.calls();
+    for call in &path {
+        if scope.last().is_none_or(|last| last.id != call.id) {
+            return false;
+        }
+        scope = call.calls();
     }
+    !path.is_empty()
 }
 
-/// The reply of a service in words, such as `HTTP 500`.
-fn reply_text(scope: &Scope, protocol: Protocol) -> String {
-    match (scope.status, protocol) {
-        (Some(status), Protocol::Http) => format!("HTTP {status}"),
-        (Some(0), Protocol::Grpc) => "gRPC OK".into(),
-        (Some(status), Protocol::Grpc) => format!("gRPC status {status}"),
-        (None, _) => "no reply".into(),
-    }
+/// Whether every failed call on the path may belong to another request. Nothing may rest on such calls alone.
+pub(crate) fn rests_on_inherited(trace: &Trace, good: &GoodRun) -> bool {
+    let path = path(trace, good);
+    let mut disturbed = path.iter().filter(|call| is_disturbed(call, good)).peekable();
+    disturbed.peek().is_some() && disturbed.all(|call| call.inherited)
 }
 
-/// What happened in a failing request, and whether a fallback was involved.
-pub struct Story {
-    pub sentences: Vec<String>,
-    /// The callee whose call failed, and the callee that was called instead.
-    pub fallback: Option<(String, String)>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Selector;
+    use model::trace::{Outcome, Protocol, Scope};
 
-/// What the callers did, failure by failure, in sentences; of nested callers the deepest first.
-pub fn story(trace: &Trace, good: &Trace, faults: &[Fault]) -> Story {
-    let path = path(trace);
-    let mut story = Story { sentences: Vec::new(), fallback: None };
-    for depth in (0..path.len()).rev() {
-        let answered = if depth == 0 { &trace.entry } else { path[depth - 1] };
-        if let Some(scope) = answered.scope.as_deref() {
-            story.add_scope(scope, answered, good, faults);
+    /// `callee/Call`, whether it succeeded; its fault is the first of the plan if it failed.
+    type Made<'a> = (&'a str, bool);
+
+    fn call(number: u32, caller: &str, name: &str, outcome: Outcome, scope: Option<Scope>) -> Call {
+        let (callee, method) = name.split_once('/').unwrap();
+        Call {
+            id: format!("{caller}{number}"),
+            number,
+            caller: caller.into(),
+            callee: callee.into(),
+            name: format!("/shop.S/{method}"),
+            peer: callee.into(),
+            protocol: Protocol::Grpc,
+            sent_us: u64::from(number) * 10,
+            ended_us: Some(u64::from(number) * 10 + 5),
+            outcome,
+            fault: None,
+            inherited: false,
+            gap: false,
+            unreadable: None,
+            scope: scope.map(Box::new),
         }
     }
-    if story.sentences.is_empty() {
-        story.sentences.push(match trace.entry.scope.as_deref() {
-            Some(scope) => {
-                format!("Every call of {} succeeded → {}.", scope.service, reply_text(scope, trace.entry.protocol))
-            }
-            None => format!("{} returned no history, so the cause is unknown.", trace.entry.callee),
+
+    /// A POST that the service `shop` answers with this status after these calls.
+    fn trace(status: u32, calls: &[Made]) -> Trace {
+        let calls = calls.iter().zip(1..).map(|((name, is_ok), number)| {
+            let outcome = if *is_ok { Outcome::Replied { status: 0 } } else { Outcome::Failed { status: 14 } };
+            let mut made = call(number, "shop", name, outcome, None);
+            made.fault = (!is_ok).then_some(0);
+            made
         });
+        let scope = Scope {
+            service: "shop".into(),
+            name: String::new(),
+            start_us: 0,
+            answered_us: Some(1000),
+            status: Some(status),
+            truncated: false,
+            faults_off: false,
+            unscoped: Vec::new(),
+            calls: calls.collect(),
+        };
+        let mut entry = call(0, ENTRY_CALLER, "shop/POST", Outcome::Replied { status }, Some(scope));
+        (entry.protocol, entry.name) = (Protocol::Http, "POST /order".into());
+        Trace { trace_id: String::new(), entry }
     }
-    story
-}
 
-impl Story {
-    /// `answered`: the call that this scope answers.
-    fn add_scope(&mut self, scope: &Scope, answered: &Call, good: &Trace, faults: &[Fault]) {
-        let (service, calls) = (&scope.service, &scope.calls);
-        let Some(last) = calls.iter().rposition(is_disturbed) else { return };
-        let mut earlier: Vec<&str> = Vec::new();
-        for call in calls[..last].iter().filter(|c| c.callee == calls[last].callee && !is_disturbed(c)) {
-            if !earlier.contains(&call.label()) {
-                earlier.push(call.label());
-            }
-        }
-        if !earlier.is_empty() {
-            self.sentences.push(format!(
-                "{} succeeded, so {service} assumed {} stayed up.",
-                earlier.join(", "),
-                calls[last].callee
-            ));
-        }
-        let mut i = 0;
-        while i <= last {
-            let call = &calls[i];
-            if !is_disturbed(call) {
-                i += 1;
-                continue;
-            }
-            let is_same = |c: &&Call| c.callee == call.callee && c.label() == call.label() && is_disturbed(c);
-            let same = calls[i..].iter().take_while(is_same).count();
-            let times = if same > 1 { format!(", {same} times") } else { String::new() };
-            let failure = format!("{} {}{times}", short(call), fault_text(call, faults));
-            let reply = reply_text(scope, answered.protocol);
-            self.sentences.push(match calls.get(i + same) {
-                Some(next) if is_usual_next(good, service, call, next) => {
-                    format!("{failure}; {service} continued with {}.", short(next))
-                }
-                Some(next) => {
-                    self.fallback = Some((call.callee.clone(), next.callee.clone()));
-                    format!(
-                        "{failure}; {service} fell back to {}, a call the good run does not make here.",
-                        short(next)
-                    )
-                }
-                None if is_success(scope, answered.protocol) => {
-                    format!("{failure}; {service} handled that → {reply}.")
-                }
-                None => format!("{failure}; {service} has no fallback here → {reply}."),
-            });
-            i += same;
-        }
+    fn faults(kind: FaultKind) -> Vec<Fault> {
+        vec![Fault::new(kind, Selector::default())]
     }
-}
 
-fn is_success(scope: &Scope, protocol: Protocol) -> bool {
-    scope.status.is_some_and(|status| Outcome::Replied { status }.is_ok(protocol))
-}
-
-/// Whether this service makes the call `next` right after `call` in the good run as well. Only calls of one scope are
-/// compared: the calls that a callee makes in between do not matter.
-fn is_usual_next(good: &Trace, service: &str, call: &Call, next: &Call) -> bool {
-    let scopes = std::iter::once(&good.entry).chain(good.walk()).filter_map(|c| c.scope.as_deref());
-    let mut recorded = false;
-    for scope in scopes.filter(|scope| scope.service == service) {
-        recorded |= scope.calls.iter().any(|c| short(c) == short(call));
-        if scope.calls.windows(2).any(|pair| short(&pair[0]) == short(call) && short(&pair[1]) == short(next)) {
-            return true;
-        }
+    fn changed_names(good: &[Made], bad: &[Made], kind: FaultKind) -> Vec<String> {
+        let (good, bad) = (GoodRun::of(&trace(200, good)), trace(503, bad));
+        changed(&bad, &good, &faults(kind)).into_iter().map(|call| call.label().to_owned()).collect()
     }
-    !recorded
+
+    #[test]
+    fn state_changes_that_succeeded_are_found_also_if_only_the_reply_was_lost() {
+        let good = [("stock/GetItem", true), ("bank/Charge", true), ("post/Ship", true)];
+        let names = |bad: &[Made], kind| changed_names(&good, bad, kind);
+        let ship_fails = [("stock/GetItem", true), ("bank/Charge", true), ("post/Ship", false)];
+        assert_eq!(names(&ship_fails, FaultKind::Unavailable), ["Charge"]);
+        assert_eq!(names(&ship_fails, FaultKind::LostReply), ["Charge", "Ship"]);
+        assert!(names(&[("stock/GetItem", true), ("bank/Charge", false)], FaultKind::Unavailable).is_empty());
+        // a refund after the failure, which the good run does not make, may have undone the charge
+        let refunded = [("bank/Charge", true), ("post/Ship", false), ("bank/Refund", true)];
+        assert!(names(&refunded, FaultKind::Unavailable).is_empty());
+    }
+
+    #[test]
+    fn a_call_that_the_good_run_makes_later_is_no_substitute() {
+        let fallback_of = |good: &[Made], bad: &[Made]| {
+            of(&trace(500, bad), &GoodRun::of(&trace(200, good)), &faults(FaultKind::Unavailable)).fallback_of
+        };
+        let good = [("ads/GetAds", true), ("rates/Convert", true), ("cart/GetCart", true)];
+        assert_eq!(fallback_of(&good, &[("ads/GetAds", false), ("rates/Convert", false)]), None);
+        assert_eq!(fallback_of(&good, &[("ads/GetAds", false), ("cart/GetCart", false)]), None);
+        let good = [("rates/Convert", true), ("ads/GetAds", true)];
+        let bad = [("rates/GetRates", true), ("ads/GetAds", false), ("rates/Convert", false)];
+        assert_eq!(fallback_of(&good, &bad), Some("ads/GetAds".to_owned()));
+        // in an incomplete scope the call may be missing
+        let mut incomplete = trace(200, &good);
+        incomplete.entry.scope.as_mut().unwrap().truncated = true;
+        let cause = of(&trace(500, &bad), &GoodRun::of(&incomplete), &faults(FaultKind::Unavailable));
+        assert_eq!(cause.fallback_of, None);
+    }
+
+    #[test]
+    fn a_call_that_always_fails_is_no_cause() {
+        let good = GoodRun::of(&trace(200, &[("cache/Get", false), ("stock/GetItem", true)]));
+        let mut bad = trace(500, &[("stock/GetItem", false), ("cache/Get", false)]);
+        let calls = &mut bad.entry.scope.as_mut().unwrap().calls;
+        calls[1].fault = None;
+        assert_eq!(of(&bad, &good, &faults(FaultKind::Unavailable)).failed.call, "GetItem");
+    }
+
+    #[test]
+    fn nothing_rests_on_inherited_calls_alone() {
+        let good = GoodRun::of(&trace(200, &[("bank/Charge", true), ("rates/Convert", true)]));
+        let mut bad = trace(500, &[("bank/Charge", true), ("rates/Convert", false)]);
+        assert!(!rests_on_inherited(&bad, &good));
+        bad.entry.scope.as_mut().unwrap().calls.iter_mut().for_each(|call| call.inherited = true);
+        assert!(rests_on_inherited(&bad, &good));
+        assert!(
+            changed(&bad, &good, &faults(FaultKind::Unavailable)).is_empty(),
+            "the charge may be another request's"
+        );
+    }
 }

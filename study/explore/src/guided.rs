@@ -9,7 +9,7 @@
 use crate::case_log::{CaseLog, Observation, read_cases, read_observations, remove_cases};
 use crate::exploration::{Exploration, NextCase, candidates};
 use crate::in_flight::{InFlight, PlannedCase};
-use crate::runner::{Progress, Results, SpaceRun, Sweeper, is_recorded};
+use crate::runner::{PROGRESS_EVERY, Progress, Results, SpaceRun, Sweeper, is_recorded};
 use model::Failure;
 use model::sweep::Case;
 use model::trace::Trace;
@@ -44,6 +44,7 @@ impl Sweeper {
         let mut exploration = Exploration::new(good, effect);
         let mut in_flight = InFlight::new(
             self,
+            good,
             Some(Arc::new(move |case: &PlannedCase, trace: &Trace| Observation {
                 space: case.space,
                 case: case.number,
@@ -63,10 +64,11 @@ impl Sweeper {
                 let must_fire = faults.iter().any(|fault| is_recorded(fault, good));
                 in_flight.start(PlannedCase { space: index, number, sites, faults, must_fire });
             }
-            let mut completed = in_flight.completed().await;
-            if completed.is_empty() {
-                break;
-            }
+            let mut completed = match tokio::time::timeout(PROGRESS_EVERY, in_flight.completed()).await {
+                Ok(completed) if completed.is_empty() => break,
+                Ok(completed) => completed,
+                Err(_) => Vec::new(),
+            };
             let mut observed = Vec::new();
             for done in completed.iter_mut().flatten() {
                 if let Some(observation) = &mut done.record.observation {
@@ -84,6 +86,7 @@ impl Sweeper {
                 total: results.cases.len() as u64 + in_flight.len() as u64 + exploration.remaining(),
                 may_grow: true,
                 failures: results.failures,
+                in_flight: in_flight.len() as u64,
             });
         }
         let (left_out, finished) = (exploration.left_out(), exploration.is_complete());

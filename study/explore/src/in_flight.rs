@@ -6,6 +6,7 @@
 use crate::assess::{assess, fail_if_crashed, not_sent};
 use crate::case_log::{CaseRecord, Observation};
 use crate::cause;
+use crate::good_run::GoodRun;
 use crate::runner::Sweeper;
 use model::sweep::Case;
 use model::trace::Trace;
@@ -40,6 +41,7 @@ type Outcome = (Sender, Result<CompletedCase, Failure>);
 
 pub(crate) struct InFlight<'a> {
     sweeper: &'a Sweeper,
+    good: Arc<GoodRun>,
     observe: Option<Observe>,
     /// Of cases that have completed, with their connections.
     idle: Vec<Sender>,
@@ -47,8 +49,8 @@ pub(crate) struct InFlight<'a> {
 }
 
 impl<'a> InFlight<'a> {
-    pub fn new(sweeper: &'a Sweeper, observe: Option<Observe>) -> InFlight<'a> {
-        InFlight { sweeper, observe, idle: Vec::new(), tasks: JoinSet::new() }
+    pub fn new(sweeper: &'a Sweeper, good: &Trace, observe: Option<Observe>) -> InFlight<'a> {
+        InFlight { sweeper, good: Arc::new(GoodRun::of(good)), observe, idle: Vec::new(), tasks: JoinSet::new() }
     }
 
     pub fn has_room(&self) -> bool {
@@ -62,7 +64,7 @@ impl<'a> InFlight<'a> {
     pub fn start(&mut self, case: PlannedCase) {
         let mut sender = self.idle.pop().unwrap_or_else(|| self.sweeper.sender());
         let (spec, oracle) = (self.sweeper.spec.clone(), self.sweeper.oracle.clone());
-        let (recovery, observe) = (self.sweeper.recovery.clone(), self.observe.clone());
+        let (recovery, good, observe) = (self.sweeper.recovery.clone(), self.good.clone(), self.observe.clone());
         self.tasks.spawn(async move {
             let sent = recovery.send(&mut sender, &spec, &case.faults).await;
             let completed = match sent {
@@ -83,7 +85,8 @@ impl<'a> InFlight<'a> {
                     let trace = &sent.reply.trace;
                     let mut assessed = assess(&case, &sent.reply, &oracle);
                     fail_if_crashed(&mut assessed, &sent.crashed_by_faults);
-                    let cause = (assessed.verdict == Verdict::Fail).then(|| cause::of(trace));
+                    let cause = (assessed.verdict == Verdict::Fail).then(|| cause::of(trace, &good, &case.faults));
+                    assessed.cause = cause.as_ref().and_then(|_| cause::key(&case.faults, assessed.fingerprint));
                     let observation = observe.map(|observe| observe(&case, trace));
                     let record = CaseRecord { case: in_site_order(assessed), cause, observation };
                     Ok(CompletedCase { record, repeated: sent.repeated, crashed: sent.crashed })

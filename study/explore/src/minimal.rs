@@ -33,7 +33,10 @@ mod tests {
             status: None,
             latency_us: 0,
             reason: None,
+            ending: None,
+            deadline_us: None,
             fingerprint: 0,
+            cause: None,
         }
     }
 

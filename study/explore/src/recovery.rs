@@ -10,6 +10,7 @@ use crate::assess::has_unplanned_failure;
 use model::{Failure, Fault};
 use requests::{Reply, RequestSpec, Sender};
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +32,11 @@ pub trait TargetControl: Send + Sync {
     /// Whether it can detect crashes at all.
     fn detects_crashes(&self) -> bool {
         true
+    }
+
+    /// The log of each service that has one. A service that is restarted continues its log.
+    fn logs(&self) -> Vec<(String, PathBuf)> {
+        Vec::new()
     }
 }
 
@@ -90,6 +96,10 @@ impl CrashRecovery {
         CrashRecovery { target, restarts: Mutex::default() }
     }
 
+    pub(crate) fn logs(&self) -> Vec<(String, PathBuf)> {
+        self.target.logs()
+    }
+
     /// Sends once. If a service of the target crashed meanwhile, restarts it and repeats the request once.
     pub async fn send(&self, sender: &mut Sender, spec: &RequestSpec, faults: &[Fault]) -> Result<SendResult, Failure> {
         let begin = Instant::now();
@@ -114,6 +124,33 @@ impl CrashRecovery {
             }
         }
         Ok(SendResult::without_crash(reply))
+    }
+
+    /// Sends once, to reproduce a crash that [`CrashRecovery::send`] attributed to these faults: services that crash again
+    /// are restarted, and the request is not repeated. A supervisor gives a service up that crashes too often.
+    pub async fn send_once(
+        &self,
+        sender: &mut Sender,
+        spec: &RequestSpec,
+        faults: &[Fault],
+    ) -> Result<SendResult, Failure> {
+        let mut result = SendResult::without_crash(sender.send(spec, faults).await?);
+        if !has_unplanned_failure(&result.reply) || !self.target.detects_crashes() {
+            return Ok(result);
+        }
+        for pause in CRASH_CHECKS {
+            tokio::time::sleep(pause).await;
+            let mut restarts = self.restarts.lock().await;
+            let crashed = self.restart_crashed(&mut restarts).await?;
+            if !crashed.is_empty() {
+                wait_for_reconnects(sender, spec).await?;
+                restarts.last = Some(Instant::now());
+                result.crashed.clone_from(&crashed);
+                result.crashed_by_faults = crashed;
+                break;
+            }
+        }
+        Ok(result)
     }
 
     async fn restart_crashed(&self, restarts: &mut Restarts) -> Result<Vec<String>, Failure> {

@@ -15,10 +15,13 @@ use runs::RunDir;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Power sets of more sites are refused: a million cases take too long to run.
 pub const POWER_SET_SITES_MAX: usize = 20;
+
+/// While all cases in flight wait, progress is reported this often.
+pub(crate) const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// The state of a running space, for display.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +32,11 @@ pub struct Progress {
     /// Whether `total` may still grow: guided exploration chooses its cases while it runs.
     pub may_grow: bool,
     pub failures: u64,
+    /// Cases that were sent and have no reply yet.
+    pub in_flight: u64,
 }
 
+#[derive(Clone)]
 pub struct Sweeper {
     pub credentials: Credentials,
     pub run: [u8; 16],
@@ -48,6 +54,8 @@ pub struct SpacePlan {
     pub kind: SpaceKind,
     pub name: String,
     pub sites: Vec<Site>,
+    /// After this time no further case is started: cases that wait for deadlines may take long.
+    pub time_max: Option<Duration>,
 }
 
 /// A swept space with its cases.
@@ -60,7 +68,7 @@ pub struct SpaceRun {
     pub repeated: u64,
     /// Services that crashed and were restarted, one entry per crash.
     pub crashed: Vec<String>,
-    /// Cases that guided exploration did not run because it has a limit.
+    /// Cases that were not run because the space has a limit.
     pub left_out: u64,
     pub finished: bool,
 }
@@ -80,7 +88,7 @@ impl Sweeper {
         dir: &RunDir,
         mut progress: impl FnMut(Progress),
     ) -> Result<SpaceRun, Failure> {
-        let SpacePlan { index, kind, name, sites } = space;
+        let SpacePlan { index, kind, name, sites, time_max } = space;
         let total = cases_of(kind, sites.len())?;
         let begin = Instant::now();
         let recorded: Vec<bool> = sites.iter().map(|site| is_recorded(&site.fault, good)).collect();
@@ -88,9 +96,10 @@ impl Sweeper {
         let stored: HashSet<u64> = results.cases.iter().map(|case| case.case).collect();
         tracing::info!(space = name, cases = total, stored = stored.len(), "running a space");
         let mut todo = (0..total).filter(|number| !stored.contains(number));
-        let mut in_flight = InFlight::new(self, None);
+        let mut in_flight = InFlight::new(self, good, None);
         loop {
-            while self.may_continue(&results) && in_flight.has_room() {
+            let has_time = time_max.is_none_or(|limit| begin.elapsed() < limit);
+            while self.may_continue(&results) && has_time && in_flight.has_room() {
                 let Some(number) = todo.next() else { break };
                 let case_sites = sites_of(kind, number);
                 in_flight.start(PlannedCase {
@@ -101,17 +110,18 @@ impl Sweeper {
                     sites: case_sites,
                 });
             }
-            let completed = in_flight.completed().await;
-            if completed.is_empty() {
-                break;
+            if let Ok(completed) = tokio::time::timeout(PROGRESS_EVERY, in_flight.completed()).await {
+                if completed.is_empty() {
+                    break;
+                }
+                results.store(completed);
             }
-            results.store(completed);
-            let done = results.cases.len() as u64;
-            let failures = results.failures;
-            progress(Progress { space: name.clone(), done, total, may_grow: false, failures });
+            let (done, failures, in_flight) = (results.cases.len() as u64, results.failures, in_flight.len() as u64);
+            progress(Progress { space: name.clone(), done, total, may_grow: false, failures, in_flight });
         }
-        let finished = results.cases.len() as u64 == total;
-        results.into_run(name, sites, begin, 0, finished)
+        let left_out = if self.may_continue(&results) { todo.count() as u64 } else { 0 };
+        let finished = results.cases.len() as u64 + left_out == total;
+        results.into_run(name, sites, begin, left_out, finished)
     }
 
     pub(crate) fn may_continue(&self, results: &Results) -> bool {

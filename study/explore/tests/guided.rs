@@ -22,7 +22,7 @@ fn stored(dir: &RunDir) -> Vec<Case> {
 /// Every failing case on disk has its cause there.
 fn assert_causes_are_stored(dir: &RunDir) {
     let causes: Vec<Value> = dir.records("causes.jsonl").unwrap();
-    let has_cause = |case: &&Case| causes.iter().any(|cause| cause["pattern"] == case.fingerprint);
+    let has_cause = |case: &&Case| causes.iter().any(|cause| cause["pattern"] == case.cause_key());
     assert!(stored(dir).iter().filter(|case| case.verdict == Verdict::Fail).all(|case| has_cause(&case)));
 }
 

@@ -21,7 +21,7 @@ async fn sweep(service: &service::Service, run: &model::Run, dir: &RunDir) -> Sp
     assert_eq!(fingerprint::of(&good), 14_912_090_116_660_760_034, "as the earlier version computed it");
     let effect = Effect { kind: FaultKind::Unavailable, arg: 0 };
     let sites = sites(SpaceKind::Temporal, &good, &[], effect);
-    let plan = SpacePlan { index: 0, kind: SpaceKind::Temporal, name: "temporal".into(), sites };
+    let plan = SpacePlan { index: 0, kind: SpaceKind::Temporal, name: "temporal".into(), sites, time_max: None };
     sweeper.sweep(plan, &good, dir, |_| {}).await.unwrap()
 }
 
@@ -56,11 +56,11 @@ async fn the_reproduction_of_bugs_reports_its_progress() {
     let good = sweeper.sender().send(&sweeper.spec, &[]).await.unwrap().trace;
     let mut reported = Vec::new();
     let bugs = explore::bugs::find(&sweeper, &good, &spaces, "record", |done, total| reported.push((done, total)));
-    let bugs = bugs.await.unwrap();
+    let bugs = bugs.await.unwrap().bugs;
     assert!(!bugs.is_empty());
-    let causes = reported.len() as u64;
+    let causes = reported.len() as u64 - 1;
     assert!(causes >= bugs.len() as u64, "{reported:?}");
-    assert_eq!(reported, (0..causes).map(|done| (done, causes)).collect::<Vec<_>>());
+    assert_eq!(reported, (0..=causes).map(|done| (done, causes)).collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::timeline;
 use crate::words::{count, counted};
 use model::Run;
 use model::redact::LEFT_OUT;
-use model::sweep::{Bug, Sweep};
+use model::sweep::{Bug, Harm, LogExcerpt, Sweep, Unexplained};
 
 /// Rows of a bug's timeline; later bugs of a long list get few, so that the page stays small.
 const ROWS: usize = 240;
@@ -50,8 +50,10 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services, 
     if let Some(words) = explained(&bug.name) {
         put!(out, " <span>{words}</span>");
     }
-    if !bug.mistake.is_empty() {
-        put!(out, " <span class=kind>{}</span>", text(&bug.mistake));
+    for words in [bug.harm.map_or("", Harm::describe), &bug.mistake] {
+        if !words.is_empty() {
+            put!(out, " <span class=kind>{}</span>", text(words));
+        }
     }
     put!(
         out,
@@ -69,9 +71,13 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services, 
     if bug.story.is_empty() {
         out.push_str("<li class=muted>Not recorded.");
     }
+    out.push_str("</ol>");
+    if let Some(log) = &bug.log {
+        out.push_str(&log_of(log, run));
+    }
     put!(
         out,
-        "</ol></div><div><h4>{}</h4><ul class=faults>",
+        "</div><div><h4>{}</h4><ul class=faults>",
         if bug.faults.len() == 1 { "The fault" } else { "The faults, all needed" }
     );
     for (i, fault) in bug.faults.iter().enumerate() {
@@ -85,15 +91,7 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services, 
         text(&f.callee),
         text(&f.call)
     );
-    let again = redact::command(&bug.again);
-    put!(out, "<h4>Reproduce it</h4>{}", command(&again));
-    if again.contains(LEFT_OUT) {
-        put!(
-            out,
-            "<p class=note>{LEFT_OUT} stands for what may be a secret. <code>faultloom show {}</code> prints the exact command.</p>",
-            run.id.short()
-        );
-    }
+    put!(out, "<h4>See it again</h4>{}", again(&bug.again, run));
     let limit = if index < FULL_BUGS { ROWS } else { ROWS_LATER };
     put!(
         out,
@@ -101,6 +99,87 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services, 
         summary(bug, sweep),
         timeline::difference(&sweep.good, &bug.trace, services, limit)
     );
+    out
+}
+
+/// The command that sends a request again.
+fn again(line: &str, run: &Run) -> String {
+    let again = redact::command(line);
+    let mut out = command(&again);
+    if again.contains(LEFT_OUT) {
+        put!(
+            out,
+            "<p class=note>{LEFT_OUT} stands for what may be a secret. <code>faultloom show {}</code> prints the exact command.</p>",
+            run.id.short()
+        );
+    }
+    out
+}
+
+/// What the service wrote when it crashed. A page that may be shared has none of its lines.
+fn log_of(log: &LogExcerpt, run: &Run) -> String {
+    let mut out = String::new();
+    put!(out, "<h4>Log of {} at that time</h4>", text(&log.service));
+    match (&log.unreadable, log.lines.is_empty()) {
+        (Some(why), _) => put!(out, "<p class=note>None: {}.</p>", text(why)),
+        (None, true) => put!(
+            out,
+            "<p class=note>It may contain secrets. <code>faultloom show {}</code> prints its lines.</p>",
+            run.id.short()
+        ),
+        (None, false) => put!(out, "<pre class=log>{}</pre>", text(&log.lines.join("\n"))),
+    }
+    out
+}
+
+/// Calls whose errors are passed on while nothing has happened, each with its command.
+pub(crate) fn hard_dependencies(sweep: &Sweep, run: &Run) -> String {
+    let needed: Vec<&Bug> = sweep.bugs.iter().filter(|bug| bug.is_hard_dependency()).collect();
+    if needed.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> =
+        needed.iter().map(|bug| text(&format!("{}/{}", bug.failed.callee, bug.failed.call)).to_string()).collect();
+    let mut out = String::from("<article class=needed id=hard-dependencies>");
+    put!(
+        out,
+        "<h3>{}: {}</h3><p class=sum>Their errors are passed on to the user, and nothing had happened yet.</p>",
+        counted(needed.len() as u64, "hard dependency").replace("dependencys", "dependencies"),
+        names.join(", ")
+    );
+    out.push_str("<details class=twin><summary>With the commands</summary><ul>");
+    for bug in needed {
+        put!(
+            out,
+            "<li>{} <span>{}</span>{}",
+            text(&bug.title),
+            counted(bug.failing_cases, "failing case"),
+            again(&bug.again, run)
+        );
+    }
+    out.push_str("</ul></details></article>");
+    out
+}
+
+/// Failing cases that belong to no bug, each group with its command.
+pub(crate) fn unexplained(all: &[Unexplained], run: &Run) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let cases: u64 = all.iter().map(|one| one.failing_cases).sum();
+    let mut out = String::new();
+    put!(out, "<article class=needed id=unexplained><h3>Not explained: {}</h3><ul>", counted(cases, "failing case"));
+    for one in all {
+        put!(
+            out,
+            "<li>{}: {} <span>{}</span>{}",
+            counted(one.failing_cases, "case"),
+            text(&redact::reason(&one.reason)),
+            text(&one.spaces.join(", ")),
+            again(&one.again, run)
+        );
+    }
+    out.push_str("</ul></article>");
     out
 }
 

@@ -25,9 +25,11 @@ pub(crate) fn html(report: &SweepReport) -> String {
     if sweep.bugs.is_empty() {
         put!(cards, "<p class=none>{}</p>", none_found(sweep));
     }
-    for (i, bug) in sweep.bugs.iter().enumerate() {
+    for (i, bug) in sweep.bugs.iter().enumerate().filter(|(_, bug)| !bug.is_hard_dependency()) {
         cards.push_str(&bugs::card(i, bug, sweep, &services, run));
     }
+    cards.push_str(&bugs::hard_dependencies(sweep, run));
+    cards.push_str(&bugs::unexplained(&sweep.unexplained, run));
     let good = &sweep.good;
     let mut good_body = format!(
         "<p class=sum>{} to {}, answered in {}. Light bars: the call as recorded by its caller; dark inside: the callee's own part.</p>",
@@ -53,7 +55,7 @@ pub(crate) fn html(report: &SweepReport) -> String {
     }
     let total: u64 = sweep.spaces.iter().map(|s| s.cases).sum();
     let mut sections = vec![
-        Section { id: "bugs", title: "Bugs", figure: count(sweep.bugs.len() as u64), body: cards },
+        Section { id: "bugs", title: "Bugs", figure: count(found(sweep)), body: cards },
         Section {
             id: "good",
             title: "The good request",
@@ -90,6 +92,11 @@ pub(crate) fn html(report: &SweepReport) -> String {
     })
 }
 
+/// Bugs, without the hard dependencies.
+fn found(sweep: &Sweep) -> u64 {
+    sweep.bugs.iter().filter(|bug| !bug.is_hard_dependency()).count() as u64
+}
+
 fn lead(report: &SweepReport, total: u64, warnings: u64) -> String {
     let SweepReport { run, sweep, .. } = *report;
     let sum = |of: fn(&Space) -> u64| sweep.spaces.iter().map(of).sum::<u64>();
@@ -102,8 +109,7 @@ fn lead(report: &SweepReport, total: u64, warnings: u64) -> String {
     } else {
         Some(Verdict::Pass)
     });
-    let mut out =
-        format!("<p class=lead>{}<strong>{}</strong> ", page::verdict(judged), counted(sweep.bugs.len() as u64, "bug"));
+    let mut out = format!("<p class=lead>{}<strong>{}</strong> ", page::verdict(judged), counted(found(sweep), "bug"));
     put!(
         out,
         "{} of {} with injected faults failed <span class=oracle>expected: {}</span></p>",
@@ -111,14 +117,20 @@ fn lead(report: &SweepReport, total: u64, warnings: u64) -> String {
         counted(total, "request"),
         text(&redact::oracle(&sweep.oracle))
     );
-    if !sweep.bugs.is_empty() {
+    if found(sweep) > 0 {
         out.push_str("<ol class=found>");
-        for (i, bug) in sweep.bugs.iter().enumerate().take(12) {
-            put!(out, "<li><a href=#{}>{}</a> <span>{}</span>", bugs::anchor(i), text(&bug.title), text(&bug.name));
+        for (i, bug) in sweep.bugs.iter().enumerate().filter(|(_, bug)| !bug.is_hard_dependency()).take(12) {
+            put!(
+                out,
+                "<li><a href=#{}>{}</a> <span>{}</span>",
+                bugs::anchor(i),
+                text(&bug.title),
+                text(bug.harm.map_or(bug.name.as_str(), |harm| harm.describe()))
+            );
         }
         out.push_str("</ol>");
-        if sweep.bugs.len() > 12 {
-            put!(out, "<p class=note>and {} more below</p>", sweep.bugs.len() - 12);
+        if found(sweep) > 12 {
+            put!(out, "<p class=note>and {} more below</p>", found(sweep) - 12);
         }
     }
     out.push_str(&meter(failures, unknown, unaffected, passes));

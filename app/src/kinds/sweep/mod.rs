@@ -1,5 +1,6 @@
 //! Sweeps: all cases of fault spaces, and the bugs that they expose.
 
+mod again;
 pub mod junit;
 mod run;
 mod spec;
@@ -46,7 +47,12 @@ impl RunKind for Sweep {
         let number = |key: &str| run.summary[key].as_u64();
         match (number("cases"), number("bugs")) {
             (Some(cases), Some(bugs)) => {
-                format!("{cases} cases, {} failed, {bugs} bugs", number("failures").unwrap_or(0))
+                let needed = match number("hard_dependencies") {
+                    None | Some(0) => String::new(),
+                    Some(1) => ", 1 hard dependency".to_owned(),
+                    Some(n) => format!(", {n} hard dependencies"),
+                };
+                format!("{cases} cases, {} failed, {bugs} bugs{needed}", number("failures").unwrap_or(0))
             }
             _ => String::new(),
         }
@@ -59,7 +65,7 @@ impl RunKind for Sweep {
             Block::Line(format!("{}   passes if: {}", sweep.request, sweep.oracle)),
             Block::Traces { traces: vec![sweep.good], faults: Vec::new() },
             Block::Spaces(sweep.spaces),
-            Block::Bugs(sweep.bugs),
+            Block::Bugs { bugs: sweep.bugs, unexplained: sweep.unexplained },
         ];
         Ok(View::new(fields, blocks))
     }

@@ -1,7 +1,7 @@
 //! Runs whole spaces of faults for one request, and reduces the failures to bugs.
 
 use super::spec::{ResumeSpec, StoredSpec, SweepSpec};
-use super::{NAME, RESULTS, junit};
+use super::{NAME, RESULTS, again, junit};
 use crate::event::Progress;
 use crate::history::write_report;
 use crate::kind::{Names, StoredRun};
@@ -9,20 +9,24 @@ use crate::request::no_history;
 use crate::target_session::TargetSession;
 use crate::text::{grouped, plural};
 use crate::{Context, Event};
+use explore::bugs::Findings;
 use explore::runner::{SpacePlan, cases_of};
 use explore::{SpaceRun, Sweeper};
-use model::sweep::{Case, Space, Sweep};
+use model::sweep::{Case, Site, Space, Sweep};
 use model::trace::Trace;
 use model::{Failure, Family, FaultKind, Run, RunId, Verdict};
 use request_faults::SpaceKind;
-use request_faults::space::{Effect, sites};
+use request_faults::space::{Effect, around_deadline, sites, state_changes};
 use runs::{RunDir, Store};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The first requests after a start are slow: their connections are new.
 const WARM_UP_REQUESTS: usize = 3;
+/// How long cases are started that may wait for a deadline, per space.
+const WAITING_MAX: Duration = Duration::from_secs(60);
 /// The trace that the spaces follow from.
 const REFERENCE: &str = "good.json";
 
@@ -34,14 +38,6 @@ pub struct Swept {
     pub report: PathBuf,
     /// Services that crashed and were restarted, one entry per crash.
     pub crashed: Vec<String>,
-}
-
-impl Swept {
-    /// Failing cases that no bug explains.
-    pub fn unexplained_failures(&self) -> u64 {
-        let failures: u64 = self.results.spaces.iter().map(|space| space.failures).sum();
-        failures.saturating_sub(self.results.bugs.iter().map(|bug| bug.failing_cases).sum())
-    }
 }
 
 /// Runs the spaces of `spec`. Every case is stored as it ends; a canceled sweep can be resumed. A sweep that is refused
@@ -173,21 +169,23 @@ async fn run_spaces(
         context.progress(Progress::Counts { name: "bugs".to_owned(), done, total, may_grow: false, detail });
     };
     let found = explore::bugs::find(sweeper, &good, &spaces, &spec.record, on_bug).await;
-    let bugs = found.map_err(|failure| match failure.family {
+    let Findings { bugs, unexplained } = found.map_err(|failure| match failure.family {
         Family::Aborted => failure.next(resume),
         _ => failure,
     })?;
     for bug in &bugs {
         context.emit(Event::Finding { title: bug.title.clone(), detail: bug.story.clone() });
     }
-    let results = Sweep {
+    let mut results = Sweep {
         request: format!("{} {}", spec.request.method, spec.request.url()),
         oracle: sweeper.oracle.describe(good.entry.protocol),
         good,
         spaces: spaces.iter().map(|run| run.space.clone()).collect(),
         bugs,
+        unexplained,
         repeated: spaces.iter().map(|run| run.repeated).sum(),
     };
+    again::without_secrets(context, dir, spec, &mut results)?;
     finish(context, store, stored, results, spaces, spec.junit.as_deref()).await
 }
 
@@ -208,9 +206,10 @@ async fn finish(
         (0, _) => Verdict::Unknown,
         _ => Verdict::Fail,
     };
+    let hard_dependencies = results.bugs.iter().filter(|bug| bug.is_hard_dependency()).count();
     let summary = json!({
         "cases": sum(|s| s.cases), "failures": sum(|s| s.failures), "unknown": sum(|s| s.unknown),
-        "bugs": results.bugs.len(), "repeated": results.repeated, "crashed": crashed,
+        "bugs": results.bugs.len() - hard_dependencies, "hard_dependencies": hard_dependencies, "repeated": results.repeated, "crashed": crashed,
     });
     store.finish(&mut stored.run, verdict, summary).await?;
     let report = write_report(context, &stored, None, Names::Redacted)?;
@@ -302,22 +301,66 @@ async fn all_spaces(
     for effect in &spec.effects {
         for kind in &spec.spaces {
             let run = one_space(context, sweeper, spec, good, dir, (*kind, *effect), runs.len()).await?;
-            let finished = run.finished;
-            if finished {
-                context.progress(Progress::SpaceFinished { space: run.space.clone(), stored: run.stored });
-                crashes(&run).into_iter().for_each(|line| context.step(line));
-                if run.left_out > 0 {
-                    let (ran, more) = (plural(run.space.cases, "case"), plural(run.left_out, "more case"));
-                    context.warn(format!("{} ended after {ran}, its limit; {more} were not run", run.space.name));
-                }
-            }
-            runs.push(run);
-            if !finished {
+            if !add(context, &mut runs, run) {
                 return Ok(runs);
             }
         }
     }
+    let calls = SpaceKind::Calls;
+    for kind in spec.by_request.iter().copied() {
+        let effect = Effect { kind, arg: 0 };
+        let sites = match kind {
+            FaultKind::LostReply => state_changes(good, effect),
+            FaultKind::Delay => deadlines(&runs),
+            _ => sites(calls, good, &[], effect),
+        };
+        if sites.is_empty() {
+            continue;
+        }
+        let time_max = matches!(kind, FaultKind::Hang | FaultKind::Delay).then_some(WAITING_MAX);
+        let plan = SpacePlan { index: runs.len(), kind: calls, name: space_name(calls, effect), sites, time_max };
+        let run = sweeper.sweep(plan, good, dir, |p| report(context, p)).await?;
+        if !add(context, &mut runs, run) {
+            return Ok(runs);
+        }
+    }
     Ok(runs)
+}
+
+/// Delays around the deadlines that callers used when their calls hung.
+fn deadlines(runs: &[SpaceRun]) -> Vec<Site> {
+    let cases = runs.iter().flat_map(|run| run.cases.iter().map(move |case| (run, case)));
+    let observed = cases.filter_map(|(run, case)| match (case.deadline_us, case.fired.as_slice()) {
+        (Some(deadline_us), [site]) => Some(around_deadline(&run.space.sites[*site as usize], deadline_us)),
+        _ => None,
+    });
+    observed.flatten().collect()
+}
+
+/// Adds a space that was run. Returns whether it was finished.
+fn add(context: &Context, runs: &mut Vec<SpaceRun>, run: SpaceRun) -> bool {
+    let finished = run.finished;
+    if finished {
+        context.progress(Progress::SpaceFinished { space: run.space.clone(), stored: run.stored });
+        crashes(&run).into_iter().for_each(|line| context.step(line));
+        if run.left_out > 0 {
+            let (ran, more) = (plural(run.space.cases, "case"), plural(run.left_out, "more case"));
+            context.warn(format!("{} ended after {ran}, its limit; {more} were not run", run.space.name));
+        }
+    }
+    runs.push(run);
+    finished
+}
+
+fn report(context: &Context, p: explore::Progress) {
+    let waiting = if p.in_flight > 0 { format!(", {} in flight", p.in_flight) } else { String::new() };
+    context.progress(Progress::Counts {
+        name: p.space,
+        done: p.done,
+        total: p.total,
+        may_grow: p.may_grow,
+        detail: format!("{}{waiting}", plural(p.failures, "failure")),
+    });
 }
 
 async fn one_space(
@@ -330,17 +373,9 @@ async fn one_space(
     index: usize,
 ) -> Result<SpaceRun, Failure> {
     let name = space_name(kind, effect);
-    let report = |p: explore::Progress| {
-        context.progress(Progress::Counts {
-            name: p.space,
-            done: p.done,
-            total: p.total,
-            may_grow: p.may_grow,
-            detail: plural(p.failures, "failure"),
-        });
-    };
+    let report = |p: explore::Progress| report(context, p);
     if kind != SpaceKind::Guided {
-        let plan = SpacePlan { index, kind, name, sites: sites(kind, good, &spec.services, effect) };
+        let plan = SpacePlan { index, kind, name, sites: sites(kind, good, &spec.services, effect), time_max: None };
         return sweeper.sweep(plan, good, dir, report).await;
     }
     sweeper.guided(index, name, effect, good, dir, report).await

@@ -4,7 +4,7 @@ use crate::request::{Expect, Request};
 use crate::spec::Version;
 use crate::target_session::TargetSession;
 use crate::{Context, register_schema};
-use model::Failure;
+use model::{Failure, FaultKind};
 use request_faults::SpaceKind;
 use request_faults::space::Effect;
 use requests::RequestSpec;
@@ -21,10 +21,13 @@ pub struct SweepSpec {
     pub request: Request,
     #[serde(default)]
     pub expect: Expect,
-    /// `services`, `all-services`, `temporal`, `crash-points`, `guided`; default: `services`, `crash-points`, `guided`.
+    /// `services`, `all-services`, `temporal`, `crash-points`, `calls`, `guided`; default: `services`, `crash-points`,
+    /// `guided`.
     #[serde(default)]
     pub spaces: Vec<String>,
-    /// What the faults do: `unavailable`, `status 13`, `delay 200ms`; default: `unavailable`.
+    /// What the faults do: `unavailable`, `status 13`, `delay 200ms`, or `all`. Default: `unavailable`. If there are no
+    /// spaces either, also, one call at a time: `lost-reply` for calls that change state, `hang`, and delays around the
+    /// deadlines that callers use.
     #[serde(default)]
     pub kinds: Vec<String>,
     /// How many requests are in flight at once.
@@ -71,6 +74,9 @@ pub struct StoredSpec {
     pub request: RequestSpec,
     pub spaces: Vec<SpaceKind>,
     pub effects: Vec<Effect>,
+    /// Kinds of which the request decides where they are injected, one call at a time, and for how long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<FaultKind>,
     pub expect: Expect,
     /// The command that sends the same request once.
     pub record: String,
@@ -92,14 +98,14 @@ impl SweepSpec {
     /// Refuses a wrong spec before anything is started for it.
     pub fn check(&self) -> Result<(), Failure> {
         self.expect.oracle()?;
-        self.spaces_and_effects()?;
+        self.faults()?;
         self.request.check()
     }
 
     /// What is stored and run against this target.
     pub fn resolve(&self, context: &Context, session: &TargetSession) -> Result<StoredSpec, Failure> {
         let request = self.request.resolve(session.entry())?;
-        let (spaces, effects) = self.spaces_and_effects()?;
+        let Faults { spaces, effects, by_request } = self.faults()?;
         let services: Vec<String> = session.services();
         if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
             return Err(Failure::request("the space 'all-services' needs a target file that names them")
@@ -112,6 +118,7 @@ impl SweepSpec {
             request,
             spaces,
             effects,
+            by_request,
             expect: self.expect.clone(),
             record,
             services,
@@ -122,7 +129,7 @@ impl SweepSpec {
         })
     }
 
-    fn spaces_and_effects(&self) -> Result<(Vec<SpaceKind>, Vec<Effect>), Failure> {
+    fn faults(&self) -> Result<Faults, Failure> {
         let mut spaces = Vec::new();
         for text in &self.spaces {
             let names = || SpaceKind::ALL.map(SpaceKind::as_str).join(", ");
@@ -135,11 +142,38 @@ impl SweepSpec {
         if spaces.is_empty() {
             spaces = vec![SpaceKind::Services, SpaceKind::CrashPoints, SpaceKind::Guided];
         }
-        let default = ["unavailable".to_owned()];
-        let kinds = if self.kinds.is_empty() { &default[..] } else { &self.kinds };
-        let effects = kinds.iter().map(|kind| effect(kind)).collect::<Result<Vec<_>, _>>()?;
-        Ok((spaces, effects))
+        let is_all = |kind: &String| kind == ALL_KINDS;
+        if self.kinds.len() > 1 && self.kinds.iter().any(is_all) {
+            return Err(
+                Failure::request("'all' stands for every kind of fault, and others are named beside it").field("kinds")
+            );
+        }
+        let plain = |kind| Effect { kind, arg: 0 };
+        let (effects, by_request) = if self.kinds.iter().any(is_all) {
+            let (waiting, others): (Vec<FaultKind>, Vec<FaultKind>) =
+                FaultKind::ALL.into_iter().partition(|kind| matches!(kind, FaultKind::Hang | FaultKind::Delay));
+            // deadlines are observed while calls hang
+            (others.into_iter().map(plain).collect(), waiting.into_iter().rev().collect())
+        } else if !self.kinds.is_empty() {
+            (self.kinds.iter().map(|kind| effect(kind)).collect::<Result<Vec<_>, _>>()?, Vec::new())
+        } else if !self.spaces.is_empty() {
+            (vec![plain(FaultKind::Unavailable)], Vec::new())
+        } else {
+            let by_request = vec![FaultKind::LostReply, FaultKind::Hang, FaultKind::Delay];
+            (vec![plain(FaultKind::Unavailable)], by_request)
+        };
+        Ok(Faults { spaces, effects, by_request })
     }
+}
+
+/// Stands for every kind of fault.
+const ALL_KINDS: &str = "all";
+
+/// What is injected: every effect in every space, then some kinds as the request requires.
+struct Faults {
+    spaces: Vec<SpaceKind>,
+    effects: Vec<Effect>,
+    by_request: Vec<FaultKind>,
 }
 
 /// A resumed sweep may be started in another folder.
@@ -176,10 +210,29 @@ mod tests {
 
     #[test]
     fn a_spec_of_nothing_but_its_version_has_defaults() {
-        let (spaces, effects) = spec(&[]).spaces_and_effects().unwrap();
+        let Faults { spaces, effects, by_request } = spec(&[]).faults().unwrap();
         assert_eq!(spaces, [SpaceKind::Services, SpaceKind::CrashPoints, SpaceKind::Guided]);
         assert_eq!(effects, [effect("unavailable").unwrap()]);
+        assert_eq!(by_request, [FaultKind::LostReply, FaultKind::Hang, FaultKind::Delay]);
         assert_eq!(spec(&[]).concurrency, CONCURRENCY);
+    }
+
+    #[test]
+    fn what_is_named_is_all_that_is_injected() {
+        let mut named = spec(&[]);
+        named.spaces = vec!["services".to_owned()];
+        let faults = named.faults().unwrap();
+        assert_eq!((faults.effects.len(), faults.by_request.len()), (1, 0));
+        assert!(spec(&["reset"]).faults().unwrap().by_request.is_empty());
+    }
+
+    #[test]
+    fn all_kinds_are_every_kind_once() {
+        let faults = spec(&["all"]).faults().unwrap();
+        let mut kinds: Vec<FaultKind> = faults.effects.iter().map(|effect| effect.kind).collect();
+        kinds.extend(faults.by_request);
+        assert!(FaultKind::ALL.iter().all(|kind| kinds.iter().filter(|one| *one == kind).count() == 1), "{kinds:?}");
+        assert!(spec(&["all", "reset"]).check().is_err());
     }
 
     #[test]
