@@ -4,6 +4,7 @@ mod agent;
 mod bad_input;
 mod cleanup;
 mod collector;
+mod confirm_real;
 mod crash;
 mod doctor;
 mod env;
@@ -22,6 +23,7 @@ mod lost_status;
 mod map;
 mod map_shop;
 mod matrix;
+mod oracles;
 mod planted_bugs;
 #[cfg(feature = "postgres")]
 #[allow(dead_code)] // the tests of flowdb use more of it

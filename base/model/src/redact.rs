@@ -199,6 +199,7 @@ pub fn sweep(sweep: &Sweep) -> Sweep {
         bug.faults.iter_mut().for_each(|planned| *planned = fault(planned));
         bug.failed.call = words(&bug.failed.call);
         bug.again = words(&bug.again);
+        bug.violation = words(&bug.violation);
         bug.trace = trace(&bug.trace);
     }
     out

@@ -32,13 +32,16 @@ mod sdk;
 mod state;
 mod supervise;
 
+pub use cleanup::program_guard::ProgramGuard;
 pub use cleanup::reaper::{ReaperCommand, reaper_main};
 pub use file::address::{Address, HttpAddress};
+pub use file::check::{Check, StateCheck};
 pub use file::target::{Service, Target};
 pub use file::target_file::UNKNOWN;
 pub use health::Health;
 pub use process::ProcessId;
 pub use sdk::{Sdk, SdkPaths};
+pub use state::stop_request::StopRequest;
 pub use state::trust_file::{Trust, switch_faults};
 pub use state::up_state::{Down, ServiceRecord, UpState, down, is_alive, read_state};
 pub use supervise::event::Event;

@@ -17,6 +17,17 @@ pub fn draw(bugs: &[Bug]) -> String {
                 let _ = writeln!(out, "      {line}");
             }
         }
+        // a wrong status is a part of the title
+        if !bug.violation.is_empty() && !bug.violation.starts_with("status ") {
+            for line in wrapped(&printable(&format!("Wrong: {}.", bug.violation)), 90) {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
+        if let Some(real) = &bug.real_stop {
+            for line in wrapped(&printable(&format!("{}.", real.describe())), 90) {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
         let _ = writeln!(
             out,
             "      Kind: {}. Fails in {} ({}).",

@@ -174,7 +174,8 @@ async fn reproduce(
             at += 1;
         }
     }
-    let bug = describe(faults, timed, &reply.trace, good, record);
+    let mut bug = describe(faults, timed, &reply.trace, good, record);
+    bug.violation = sweeper.oracle.violation(&reply).unwrap_or_default();
     Ok(Some(ConfirmedBug { bug, causes: vec![group.cause.clone()] }))
 }
 
@@ -246,6 +247,8 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, record
         failed: cause::of(trace).failed,
         faults,
         again,
+        violation: String::new(),
+        real_stop: None,
         failing_cases: 0,
         spaces: Vec::new(),
         trace: trace.clone(),

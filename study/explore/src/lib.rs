@@ -6,6 +6,7 @@ pub mod assess;
 pub mod bugs;
 mod case_log;
 pub mod cause;
+pub mod confirm;
 mod exploration;
 pub mod fingerprint;
 pub mod guided;
@@ -17,6 +18,6 @@ pub mod recovery;
 pub mod runner;
 
 pub use assess::RecordingAssessment;
-pub use oracle::Oracle;
+pub use oracle::{Checks, Oracle, ProgramOracle, SqlQuery, StateCondition, holds};
 pub use recovery::{CrashRecovery, ExternalTarget, SendResult, TargetControl};
 pub use runner::{Progress, SpaceRun, Sweeper};

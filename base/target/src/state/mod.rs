@@ -2,5 +2,6 @@
 
 pub(crate) mod atomic_file;
 pub(crate) mod status_dir;
+pub(crate) mod stop_request;
 pub(crate) mod trust_file;
 pub(crate) mod up_state;

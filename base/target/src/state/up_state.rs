@@ -10,6 +10,7 @@ use crate::health::Health;
 use crate::sdk::Sdk;
 use crate::state::atomic_file;
 use crate::state::status_dir;
+use crate::state::stop_request;
 use model::Failure;
 use process::{ProcDir, ProcessId, boot_id};
 use rustix::process::Signal;
@@ -178,6 +179,7 @@ impl UpState {
         let supervisor = self.supervisor.pid;
         remove_marked(&self.trust_file, &self.mark, supervisor);
         status_dir::remove(&status_dir::path(state_dir), &self.mark, supervisor);
+        remove_marked(&stop_request::file(state_dir), &self.mark, supervisor);
         remove_marked(&state_file(state_dir), &self.mark, supervisor);
     }
 
