@@ -4,6 +4,7 @@
 //! same functions.
 
 pub mod cancel;
+pub mod checks;
 pub mod context;
 pub mod doctor;
 pub mod draft;

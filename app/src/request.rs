@@ -1,8 +1,8 @@
 //! The request of a use case, and the conditions on its reply.
 
 use crate::Context;
+use crate::checks::{After, Program, Sql};
 use crate::text::quoted;
-use explore::Oracle;
 use model::Failure;
 use requests::{Reply, RequestSpec, Transport};
 use schemars::JsonSchema;
@@ -49,14 +49,18 @@ pub struct Expect {
     pub json: Vec<String>,
     /// The longest the reply may take, in milliseconds.
     pub max_latency_ms: Option<u64>,
-}
-
-impl Expect {
-    /// # Errors
-    /// Request, if a condition cannot be parsed.
-    pub fn oracle(&self) -> Result<Oracle, Failure> {
-        Oracle::new(self.status.as_deref(), self.body.as_deref(), &self.json, self.max_latency_ms)
-    }
+    /// Rules about the calls of the request: `at most 1 payment/Charge`.
+    #[serde(rename = "expect_calls", skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// Requests sent after each case, without faults, to query the state.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
+    /// Queries of a database after each case.
+    #[serde(rename = "expect_sql", skip_serializing_if = "Vec::is_empty")]
+    pub sql: Vec<Sql>,
+    /// Programs that decide about each case.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Program>,
 }
 
 impl Request {
@@ -130,19 +134,10 @@ impl Request {
         if let Some(proto) = &self.proto {
             option("--proto", &proto.display().to_string());
         }
-        if let Some(status) = &expect.status {
-            option("--expect-status", status);
-        }
-        if let Some(body) = &expect.body {
-            option("--expect-body", body);
-        }
         if spec.timeout_ms != RequestSpec::TIMEOUT_MS {
             option("--timeout-ms", &spec.timeout_ms.to_string());
         }
-        expect.json.iter().for_each(|j| option("--expect-json", j));
-        if let Some(ms) = expect.max_latency_ms {
-            option("--max-latency-ms", &ms.to_string());
-        }
+        words.extend(expect.arguments());
         if self.bridge {
             words.push("--bridge".to_owned());
         }

@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use target::{Crash, Down, Supervisor, Target, UpState};
+use target::{Crash, Down, StopRequest, Supervisor, Target, UpState};
 
 /// A service that crashes more often than this within [`CRASH_WINDOW`] is given up.
 const CRASHES_MAX: usize = 5;
@@ -77,6 +77,7 @@ impl UpTarget {
     /// Restarts what crashes until the context is canceled. A service that keeps crashing is given up; the others stay.
     pub async fn keep_running(&self, context: &Context) -> Result<(), Failure> {
         let mut crashes: HashMap<String, Vec<Instant>> = HashMap::new();
+        let mut stopped = None;
         loop {
             tokio::select! {
                 () = context.cancel.canceled() => return Ok(()),
@@ -84,6 +85,35 @@ impl UpTarget {
             }
             for crash in self.supervisor.crashed() {
                 self.recover(context, crash, &mut crashes).await?;
+            }
+            stopped = self.follow_stop_request(context, stopped).await?;
+        }
+    }
+
+    /// Kills the service that another process wants to be stopped, and starts it again once that ends. `stopped`: the
+    /// one that is stopped now.
+    async fn follow_stop_request(&self, context: &Context, stopped: Option<String>) -> Result<Option<String>, Failure> {
+        let Some(state) = &self.state else { return Ok(None) };
+        let wanted = StopRequest::current(&state_dir(context), state).map(|request| request.service);
+        if stopped == wanted {
+            return Ok(stopped);
+        }
+        if let Some(service) = stopped {
+            if let Err(failure) = self.supervisor.restart(&service).await {
+                context.emit(Event::ServiceGivenUp { service, reason: failure.to_string() });
+            } else {
+                context.progress(Progress::ServiceRunning { service });
+            }
+            return Ok(None);
+        }
+        let Some(service) = wanted else { return Ok(None) };
+        match self.supervisor.kill(&service).await {
+            Ok(()) => Ok(Some(service)),
+            // the process that requested it finds that the service still runs
+            Err(failure) => {
+                context.warn(format!("{service} was to be stopped for a while: {failure}"));
+                StopRequest::remove(&state_dir(context));
+                Ok(None)
             }
         }
     }

@@ -10,16 +10,20 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use target::{ReaperCommand, StartOptions, Supervisor, Target, UpState};
+use target::{Check, CommandGuard, ReaperCommand, StartOptions, StopRequest, Supervisor, Target, UpState};
 
 /// How long a crashed service of a target that is up elsewhere may take to be restarted by its supervisor.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a service of a target that is up elsewhere may be stopped, and how long its supervisor may take for it.
+const STOP_MAX: Duration = Duration::from_secs(60);
 
 pub struct TargetSession {
     credentials: Credentials,
     entry: Option<String>,
     services: Vec<String>,
     target_file: Option<PathBuf>,
+    checks: Vec<Check>,
     kind: Kind,
 }
 
@@ -38,6 +42,8 @@ pub struct Started {
 
 pub struct Running {
     context: Context,
+    /// The names of services, and whether each is attached.
+    attached: Vec<(String, bool)>,
     one_at_a_time: tokio::sync::Mutex<UpState>,
 }
 
@@ -48,6 +54,13 @@ pub fn state_dir(context: &Context) -> PathBuf {
 /// The command that runs [`reaper`].
 pub(crate) fn reaper_command() -> ReaperCommand {
     ReaperCommand::own_binary("reaper")
+}
+
+/// Ends the user's commands if this process is killed.
+pub(crate) fn command_guard(context: &Context) -> Result<CommandGuard, Failure> {
+    let events = context.events.clone();
+    let on_warning = Arc::new(move |message| events(Event::Warning { message }));
+    CommandGuard::start(&reaper_command(), on_warning)
 }
 
 pub fn reaper() -> ! {
@@ -114,6 +127,7 @@ impl TargetSession {
                 credentials: Credentials::parse(&text)?,
                 entry,
                 services,
+                checks: target.as_ref().map_or_else(Vec::new, |target| target.checks().to_vec()),
                 target_file: target.map(|target| target.file),
                 kind: Kind::External,
             });
@@ -140,12 +154,16 @@ impl TargetSession {
             let entry = state.entry.as_ref().map(ToString::to_string);
             let services = state.services.iter().filter(|s| !s.support).map(|s| s.name.clone()).collect();
             let target_file = Some(state.target_file.clone());
-            let running = Running { context: context.clone(), one_at_a_time: tokio::sync::Mutex::new(state) };
+            let checks = Target::load(&state.target_file)?.checks().to_vec();
+            let attached = state.services.iter().map(|s| (s.name.clone(), s.process.is_none())).collect();
+            let one_at_a_time = tokio::sync::Mutex::new(state);
+            let running = Running { context: context.clone(), attached, one_at_a_time };
             return Ok(TargetSession {
                 credentials: Credentials::parse(&text)?,
                 entry,
                 services,
                 target_file,
+                checks,
                 kind: Kind::Running(Arc::new(running)),
             });
         }
@@ -158,6 +176,7 @@ impl TargetSession {
         };
         let (entry, services) = entry_and_services(&target);
         let target_file = Some(target.file.clone());
+        let checks = target.checks().to_vec();
         let count = target.services().len() as u64;
         context.progress(Progress::TargetStarting { target: target.name.clone(), services: count });
         let begin = Instant::now();
@@ -169,7 +188,7 @@ impl TargetSession {
         context.progress(Progress::TargetHealthy { seconds: begin.elapsed().as_secs_f64() });
         let credentials = Credentials::parse(&supervisor.trust_text())?;
         let started = Started { supervisor };
-        Ok(TargetSession { credentials, entry, services, target_file, kind: Kind::Started(Arc::new(started)) })
+        Ok(TargetSession { credentials, entry, services, target_file, checks, kind: Kind::Started(Arc::new(started)) })
     }
 
     pub fn credentials(&self) -> &Credentials {
@@ -183,6 +202,11 @@ impl TargetSession {
     /// The target's own services, without its caches and databases.
     pub fn services(&self) -> Vec<String> {
         self.services.clone()
+    }
+
+    /// What correct replies are, from the target file.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
     }
 
     /// The file that describes the target; None for one that something else runs and no file was named for.
@@ -212,6 +236,41 @@ fn entry_and_services(target: &Target) -> (Option<String>, Vec<String>) {
     (target.entry.as_ref().map(ToString::to_string), target.own_services().into_iter().map(str::to_owned).collect())
 }
 
+/// `attached`: None for an unknown service.
+fn can_stop(service: &str, attached: Option<bool>) -> Result<(), String> {
+    match attached {
+        Some(true) => Err(format!("{service} is attached: something else started it")),
+        Some(false) => Ok(()),
+        None => Err(format!("the target file names no service {service}")),
+    }
+}
+
+impl Running {
+    /// Waits until the supervisor has written such a state.
+    async fn wait_until(
+        &self,
+        is_reached: impl Fn(&UpState) -> bool,
+        problem: &str,
+        service: &str,
+    ) -> Result<UpState, Failure> {
+        let begin = Instant::now();
+        loop {
+            let Some(state) = target::read_state(&state_dir(&self.context))?.filter(target::is_alive) else {
+                return Err(Failure::environment("the target was stopped")
+                    .next(format!("start it again: {}", self.context.command("up"))));
+            };
+            if is_reached(&state) {
+                return Ok(state);
+            }
+            if begin.elapsed() > STOP_MAX {
+                return Err(Failure::environment(format!("{service} {problem}"))
+                    .next(format!("`{}` names its log", self.context.command("ps"))));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
 type RestartedServices<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
 
 impl TargetControl for Started {
@@ -229,6 +288,18 @@ impl TargetControl for Started {
             Ok(names)
         })
     }
+
+    fn can_stop(&self, service: &str) -> Result<(), String> {
+        can_stop(service, self.supervisor.target().service(service).map(target::Service::is_attached))
+    }
+
+    fn stop<'a>(&'a self, service: &'a str) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> {
+        Box::pin(self.supervisor.kill(service))
+    }
+
+    fn start<'a>(&'a self, service: &'a str) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> {
+        Box::pin(self.supervisor.restart(service))
+    }
 }
 
 impl TargetControl for Running {
@@ -237,6 +308,34 @@ impl TargetControl for Running {
         let state = target::read_state(&state_dir(&self.context)).ok().flatten();
         let services = state.into_iter().flat_map(|state| state.services);
         services.filter_map(|service| Some((service.name, service.log?))).collect()
+    }
+
+    fn can_stop(&self, service: &str) -> Result<(), String> {
+        can_stop(service, self.attached.iter().find(|(name, _)| name == service).map(|(_, attached)| *attached))
+    }
+
+    /// By the supervisor that started the target. It starts the service again if this process is killed.
+    fn stop<'a>(&'a self, service: &'a str) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> {
+        Box::pin(async move {
+            let state_dir = state_dir(&self.context);
+            StopRequest::write(&state_dir, &*self.one_at_a_time.lock().await, service, STOP_MAX)?;
+            let is_stopped =
+                |state: &UpState| state.services.iter().any(|s| s.name == service && (s.given_up || !s.is_alive()));
+            let stopped = self.wait_until(is_stopped, "was not stopped by its supervisor", service).await;
+            stopped.map(drop).inspect_err(|_| StopRequest::remove(&state_dir))
+        })
+    }
+
+    fn start<'a>(&'a self, service: &'a str) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut known = self.one_at_a_time.lock().await;
+            StopRequest::remove(&state_dir(&self.context));
+            let runs = |state: &UpState| {
+                state.services.iter().any(|s| s.name == service && s.healthy && !s.given_up && s.is_alive())
+            };
+            *known = self.wait_until(runs, "was stopped and did not come back", service).await?;
+            Ok(())
+        })
     }
 
     /// Waits until the supervisor that started the target has restarted crashed services.

@@ -103,7 +103,7 @@ async fn the_spec_of_an_interrupted_sweep_is_read_and_written_as_before() {
     assert_eq!(spec.expect.status.as_deref(), Some("200"));
     assert_eq!(spec.expect.body.as_deref(), Some("hello"));
     assert_eq!(spec.expect.max_latency_ms, Some(9000));
-    spec.expect.oracle().unwrap();
+    spec.expect.check().unwrap();
     assert_eq!(serde_json::to_value(&spec).unwrap(), run.spec, "names on disk stay");
     std::fs::remove_dir_all(&context.home).unwrap();
 }

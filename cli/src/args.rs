@@ -1,17 +1,20 @@
 //! Arguments. Every verb works without any, by its defaults.
 
 mod agent;
+mod conditions;
 mod fleet;
 mod flip;
 mod flip_live;
 mod map;
 
 pub use agent::{Agent, AgentPart, AgentUnit, Collection, ModeArg};
+pub use conditions::Conditions;
 pub use fleet::{AgentServe, AgentTrust};
 pub use flip::{Flip, FlipPart, FlipReplay};
 pub use flip_live::FlipLive;
 pub use map::{Map, Origin, Range};
 
+use app::checks::{Program, Sql};
 use app::kinds::sweep::CONCURRENCY;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -255,12 +258,26 @@ pub struct Expect {
     /// A regular expression that the body must match
     #[arg(long, value_name = "REGEX")]
     pub expect_body: Option<String>,
-    /// A value the JSON body must have: '$.cart.size=0'; may be repeated
-    #[arg(long, value_name = "PATH=VALUE")]
-    pub expect_json: Vec<String>,
+    #[command(flatten)]
+    pub conditions: Conditions,
     /// The longest the reply may take
     #[arg(long, value_name = "MS")]
     pub max_latency_ms: Option<u64>,
+    /// A rule about the calls of the request; may be repeated. 'at most 1 payment/Charge',
+    /// 'at least 1 email/Send ok', 'if payment/Charge ok then status 200', 'if payment/Charge ok then shipping/Ship',
+    /// 'shipping/Ship only after payment/Charge ok'
+    #[arg(long, value_name = "RULE")]
+    pub expect_call: Vec<String>,
+    /// The database of --expect-sql: postgres://USER@HOST/NAME (password in PGPASSWORD), or a file of SQLite
+    #[arg(long, value_name = "URL|FILE", requires = "expect_sql")]
+    pub database: Option<String>,
+    /// A query after each case, read-only, and its value: 'SELECT count(*) FROM orders => 1'; may be repeated
+    #[arg(long, value_name = "QUERY => VALUE", requires = "database")]
+    pub expect_sql: Vec<String>,
+    /// A command that decides about each case: it reads the request, its reply and its trace as JSON; exit code 0 is a
+    /// pass, 1 a failure with its first line of output as the reason; may be repeated
+    #[arg(long, value_name = "COMMAND")]
+    pub check: Vec<String>,
 }
 
 impl Request {
@@ -279,12 +296,21 @@ impl Request {
 }
 
 impl Expect {
+    fn sql(&self) -> Vec<Sql> {
+        let database = self.database.clone().unwrap_or_default();
+        self.expect_sql.iter().map(|query| Sql { database: database.clone(), query: query.clone() }).collect()
+    }
+
     pub fn spec(&self) -> app::request::Expect {
         app::request::Expect {
             status: self.expect_status.clone(),
             body: self.expect_body.clone(),
-            json: self.expect_json.clone(),
+            json: self.conditions.json.clone(),
             max_latency_ms: self.max_latency_ms,
+            calls: self.expect_call.clone(),
+            after: self.conditions.after.clone(),
+            sql: self.sql(),
+            programs: self.check.iter().map(|command| Program { command: command.clone(), directory: None }).collect(),
         }
     }
 }
@@ -335,11 +361,15 @@ pub struct Sweep {
     pub concurrency: Option<u16>,
     /// Resume an interrupted sweep with its original options, among them -c, --junit and the target. Only -c, --junit,
     /// -t and --trust may be given again: they replace the original ones. No completed case is sent again
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "before", "timeout_ms", "bridge", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "before", "timeout_ms", "bridge", "expect_status", "expect_body", "expect_json", "after", "max_latency_ms", "expect_call", "database", "expect_sql", "check", "confirm_real"])]
     pub resume: Option<String>,
     /// Also write a JUnit file
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Repeat each bug with real stops: kill the services at that moment instead of injecting the faults, and start
+    /// them again. Only services that this sweep started are stopped
+    #[arg(long)]
+    pub confirm_real: bool,
 }
 
 #[derive(ClapArgs)]

@@ -6,6 +6,7 @@ mod bookstore;
 mod causes;
 mod cleanup;
 mod collector;
+mod confirm_real;
 mod crash;
 mod doctor;
 mod env;
@@ -24,6 +25,7 @@ mod lost_status;
 mod map;
 mod map_shop;
 mod matrix;
+mod oracles;
 mod planted_bugs;
 #[cfg(feature = "postgres")]
 #[allow(dead_code)] // the tests of flowdb use more of it

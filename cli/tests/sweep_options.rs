@@ -74,6 +74,11 @@ fn every_other_option_is_refused_beside_resume() {
         &["--expect-body", "x"],
         &["--expect-json", "$.a=1"],
         &["--max-latency-ms", "5"],
+        &["--after", "GET /cart", "--expect-json", "$.size=0"],
+        &["--expect-call", "at most 1 payment/Charge"],
+        &["--database", "x.db", "--expect-sql", "SELECT 1 => 1"],
+        &["--check", "true"],
+        &["--confirm-real"],
     ] {
         home.run(&[&["sweep", "--resume", "last"], options].concat()).exits(2).says("cannot be used with");
     }

@@ -349,7 +349,7 @@ fn text(observed: &Observed) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BOUND_MS, Case, Observed, difference, script};
+    use super::{BOUND_MS, Case, Observed, difference, hex, script};
 
     fn case(reply: &[&str]) -> Case {
         let reply: Vec<String> = reply.iter().map(|step| (*step).to_owned()).collect();

@@ -1,6 +1,6 @@
 //! The use case of `faultloom init`.
 
-use super::{Confidence, Draft, SCHEMA, compose, listeners, procfile, scripts, stated, yaml};
+use super::{Confidence, Draft, SCHEMA, checks, compose, listeners, procfile, scripts, stated, yaml};
 use crate::spec::Version;
 use crate::{Context, register_schema};
 use model::{Failure, Family};
@@ -52,7 +52,7 @@ pub struct Drafted {
 
 /// # Errors
 /// Request, if the output exists or nothing can be drafted from; environment if a file cannot be written.
-pub fn init(context: &Context, spec: &InitSpec) -> Result<Drafted, Failure> {
+pub async fn init(context: &Context, spec: &InitSpec) -> Result<Drafted, Failure> {
     let output = spec.output.clone().unwrap_or_else(|| PathBuf::from("target.yaml"));
     if output.exists() && !spec.force {
         return Err(Failure::request(format!("{} exists already", output.display()))
@@ -69,6 +69,7 @@ pub fn init(context: &Context, spec: &InitSpec) -> Result<Drafted, Failure> {
     runs::make_home(&context.home)?;
     let schema = context.home.join(SCHEMA_FILE);
     write(&schema, SCHEMA)?;
+    draft.checks = checks::propose(context).await?;
     let text = yaml::render(&draft, &relative_to(&output, &schema));
     // the drafted file must parse, except for its TODOs
     let checked = target::Target::parse(&text, Path::new("/draft/target.yaml"), &output.display().to_string());

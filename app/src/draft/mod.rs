@@ -4,6 +4,7 @@
 //! [`Draft`]: guesses, each with its source and a confidence. A value that only the user can supply is a text that
 //! begins with TODO; `faultloom up` refuses it by name. Nothing is started and nothing is changed.
 
+mod checks;
 pub mod compose;
 mod compose_environment;
 mod compose_ports;
@@ -19,6 +20,7 @@ pub mod procfile;
 pub mod scripts;
 pub mod yaml;
 
+pub use checks::ProposedCheck;
 pub use local_command::go_package;
 
 use serde_json::{Value, json};
@@ -156,13 +158,15 @@ pub struct Draft {
     pub name: Guess<String>,
     pub entry: Option<Guess<String>>,
     pub services: Vec<Service>,
+    /// Proposed as comments, since only the user knows whether they must always hold.
+    pub checks: Vec<ProposedCheck>,
     /// Parts of the source that were ignored, and other remarks.
     pub notes: Vec<String>,
 }
 
 impl Draft {
     pub fn new(source: impl Into<String>, name: Guess<String>) -> Draft {
-        Draft { source: source.into(), name, entry: None, services: Vec::new(), notes: Vec::new() }
+        Draft { source: source.into(), name, entry: None, services: Vec::new(), checks: Vec::new(), notes: Vec::new() }
     }
 
     /// Values that the user has to supply before the target can be used: each with its key and the question.

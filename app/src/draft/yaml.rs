@@ -1,6 +1,6 @@
 //! A draft as a target file: every line has its source as a comment, and open questions are marked.
 
-use super::{Confidence, Draft};
+use super::{Confidence, Draft, ProposedCheck};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -40,11 +40,34 @@ pub fn render(draft: &Draft, schema: &str) -> String {
         }
         out.push('\n');
     }
+    out += &checks(&draft.checks);
     for note in &draft.notes {
         let _ = writeln!(out, "# note: {}", one_line(note));
     }
     let end = out.trim_end().len();
     out.truncate(end);
+    out + "\n"
+}
+
+/// As comments: they held in one run, and whether they must always hold is known to the user.
+fn checks(proposed: &[ProposedCheck]) -> String {
+    let mut out = String::new();
+    if proposed.is_empty() {
+        out += "# checks:   # what correct replies are (docs/guides/oracles.md); proposed here once a request is recorded\n\n";
+        return out;
+    }
+    out += "# What correct replies are (docs/guides/oracles.md). Each line held in the run that is named there; remove the\n\
+            # '# ' of those that must always hold.\n# checks:\n";
+    for check in proposed {
+        let _ = writeln!(out, "#   - request: {}   # run {}", Value::from(check.request.as_str()), check.run);
+        let _ = writeln!(out, "#     status: \"{}\"", check.status);
+        if !check.rules.is_empty() {
+            out += "#     calls:\n";
+        }
+        for rule in &check.rules {
+            let _ = writeln!(out, "#       - {}", Value::from(rule.to_string()));
+        }
+    }
     out + "\n"
 }
 

@@ -26,7 +26,7 @@ fn any(text: &str) -> String {
     if text == "*" { String::new() } else { text.to_owned() }
 }
 
-fn selector(text: &str, bare_is_call: bool) -> Result<Selector, FaultTextError> {
+pub(crate) fn selector(text: &str, bare_is_call: bool) -> Result<Selector, FaultTextError> {
     let text = text.trim();
     if text.is_empty() {
         return refuse("a fault begins with the call it affects, such as 'currency/Convert'");

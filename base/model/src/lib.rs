@@ -2,6 +2,7 @@
 //!
 //! Pure data without I/O. Sibling crates communicate through these types.
 
+mod call_rule;
 pub mod campaign;
 mod deceptive;
 mod edit_distance;
@@ -18,6 +19,7 @@ pub mod sweep;
 pub mod trace;
 pub mod verdict;
 
+pub use call_rule::{CallResult, CallRule, CallRuleError, Calls};
 pub use deceptive::is_deceptive;
 pub use edit_distance::edit_distance;
 pub use failure::{Failure, Family};

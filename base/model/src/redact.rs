@@ -206,6 +206,7 @@ pub fn sweep(sweep: &Sweep) -> Sweep {
             log.path = None;
         }
         bug.again = words(&bug.again);
+        bug.violation = words(&bug.violation);
         bug.trace = trace(&bug.trace);
     }
     for one in &mut out.unexplained {

@@ -85,6 +85,32 @@ pub struct CallName {
     pub call: String,
 }
 
+/// The result of repeating a bug with services that are stopped for real instead of injected faults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub enum RealStop {
+    /// The request failed with them, too.
+    Confirmed { stopped: Vec<String>, violation: String },
+    /// The request passed.
+    NotConfirmed { stopped: Vec<String> },
+    /// It was not done, or its moment was missed.
+    NotPossible { reason: String },
+}
+
+impl RealStop {
+    pub fn describe(&self) -> String {
+        match self {
+            RealStop::Confirmed { stopped, violation } => {
+                format!("Confirmed with {} stopped for real: {violation}", stopped.join(", "))
+            }
+            RealStop::NotConfirmed { stopped } => {
+                format!("Not confirmed: with {} stopped for real, the request passed", stopped.join(", "))
+            }
+            RealStop::NotPossible { reason } => format!("Not repeated with a real stop: {reason}"),
+        }
+    }
+}
+
 /// Several failing cases with one cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bug {
@@ -111,6 +137,12 @@ pub struct Bug {
     pub failed: CallName,
     /// What its caller did next, one sentence per step.
     pub story: Vec<String>,
+    /// Which condition the reply violated, and how: `call rule 'at most 1 payment/Charge': 2 such calls`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub violation: String,
+    /// Whether it was repeated with real stops of services, if that was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_stop: Option<RealStop>,
     /// The command that reproduces it.
     pub again: String,
     /// Cases of all swept spaces that fail for this reason.

@@ -25,7 +25,11 @@ fn schema_and_reader_accept_the_same_keys() {
     assert_eq!(keys(&schema, "/properties"), accepted(""));
     assert_eq!(keys(&schema, "/$defs/service/properties"), accepted("services:\n  - "));
     assert_eq!(keys(&schema, "/$defs/health/properties"), accepted("services:\n  - health:\n      "));
-    for part in ["", "/$defs/service", "/$defs/health"] {
+    let services = "services:\n  - name: a\n    command: [a]\n";
+    assert_eq!(keys(&schema, "/$defs/check/properties"), accepted(&format!("name: a\n{services}checks:\n  - ")));
+    let state = format!("name: a\n{services}checks:\n  - request: GET /\n    after:\n      - ");
+    assert_eq!(keys(&schema, "/$defs/state/properties"), accepted(&state));
+    for part in ["", "/$defs/service", "/$defs/health", "/$defs/check", "/$defs/state"] {
         assert_eq!(schema.pointer(&format!("{part}/additionalProperties")), Some(&Value::Bool(false)), "{part}");
     }
 }

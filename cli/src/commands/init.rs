@@ -9,7 +9,7 @@ use app::text::{plural, printable};
 use model::{Exit, Failure};
 use serde_json::{Value, json};
 
-pub fn init(context: &Context, args: &Init) -> Result<Exit, Failure> {
+pub async fn init(context: &Context, args: &Init) -> Result<Exit, Failure> {
     let spec = InitSpec {
         version: Version,
         from: args.from.clone(),
@@ -19,7 +19,7 @@ pub fn init(context: &Context, args: &Init) -> Result<Exit, Failure> {
         name: args.name.clone(),
         force: args.force,
     };
-    let drafted = use_case::init(context, &spec)?;
+    let drafted = use_case::init(context, &spec).await?;
     if context.common.json {
         println!("{}", report(&drafted));
     } else {

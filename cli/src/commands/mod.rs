@@ -45,7 +45,6 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
         Command::FlipTracer => return flip_tracer::serve(),
         Command::Go(passed) => return wrap::go(&passed.arguments),
         Command::Env(args) => return env::env(&context, args),
-        Command::Init(args) => return init::init(&context, args),
         Command::Schema(args) => return schema::schema(args),
         Command::Agent(args) => match &args.part {
             Some(AgentPart::Serve(_)) => {}
@@ -67,6 +66,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Up(args) => up::up(&context, &args).await,
             Command::Down => up::down(&context).await,
             Command::Ps => up::ps(&context).await,
+            Command::Init(args) => init::init(&context, &args).await,
             Command::Record(args) if args.discover => discover::discover(&context).await,
             Command::Record(args) => record::record(&context, &args).await,
             Command::Sweep(args) => sweep::sweep(&context, &args).await,
@@ -91,7 +91,6 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             | Command::FlipTracer
             | Command::Go(_)
             | Command::Python(_)
-            | Command::Init(_)
             | Command::Env(_)
             | Command::Schema(_)
             | Command::Agent(_) => {

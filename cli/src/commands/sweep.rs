@@ -23,6 +23,7 @@ pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
                 kinds: args.kinds.clone(),
                 concurrency: args.concurrency.unwrap_or(use_case::CONCURRENCY),
                 junit: args.junit.clone(),
+                confirm_real: args.confirm_real,
             };
             use_case::sweep(context, &spec).await?
         }

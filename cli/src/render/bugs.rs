@@ -54,6 +54,13 @@ fn one(out: &mut String, index: usize, bug: &Bug) {
     for sentence in &bug.story {
         lines(out, sentence);
     }
+    // a wrong status is a part of the title
+    if !bug.violation.is_empty() && !bug.violation.starts_with("status ") {
+        lines(out, &format!("Wrong: {}.", bug.violation));
+    }
+    if let Some(real) = &bug.real_stop {
+        lines(out, &format!("{}.", real.describe()));
+    }
     if let Some(log) = &bug.log {
         match &log.unreadable {
             Some(why) => lines(out, &format!("Log of {}: {why}.", log.service)),

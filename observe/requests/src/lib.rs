@@ -13,5 +13,5 @@ pub mod reflection;
 pub mod request;
 
 pub use credentials::Credentials;
-pub use recording::{Reply, Sender};
+pub use recording::{Checked, Reply, Sender, StateReply};
 pub use request::{RequestSpec, Transport};

@@ -1,7 +1,7 @@
 //! Requests with side effects: an order empties its cart, so the next one needs another customer or a refilled cart.
 //!
 //! `{case}` in the path, a header or the body expands to a number that is unique over all requests of this and earlier
-//! processes. The requests to be sent `before` get the same number. They are sent without an envelope, and their status
+//! processes. The requests to be sent `before` and `after` get the same number. They are sent without an envelope, and their status
 //! must be below 400.
 
 use crate::request::RequestSpec;
@@ -21,7 +21,8 @@ pub(crate) fn number() -> String {
 }
 
 impl RequestSpec {
-    fn is_numbered(&self) -> bool {
+    /// Whether `{case}` occurs in it, so that each repetition is another request.
+    pub fn is_numbered(&self) -> bool {
         self.path.contains(PLACEHOLDER)
             || self.headers.iter().any(|(_, value)| value.contains(PLACEHOLDER))
             || self.body.windows(PLACEHOLDER.len()).any(|w| w == PLACEHOLDER.as_bytes())

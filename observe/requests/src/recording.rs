@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use model::trace::{Outcome, Protocol, Trace};
-use model::{Failure, Fault};
+use model::{Failure, Fault, Verdict};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use wire::carrier::{last_value, split_tail};
@@ -34,6 +34,23 @@ pub struct Reply {
     /// Size of the history in bytes, 0 without one.
     pub history_bytes: usize,
     pub trace: Trace,
+    /// What `{case}` expanded to.
+    pub number: String,
+    /// The replies to the requests sent after this one.
+    pub after: Vec<StateReply>,
+    /// What the oracles that need more than this reply decided. Empty until they have been asked.
+    pub checks: Vec<Checked>,
+}
+
+/// A reply to a request that was sent after another one, to query its state. The error is the reason for no reply.
+pub type StateReply = Result<(u16, Bytes), String>;
+
+/// The decision of one oracle about a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    pub verdict: Verdict,
+    /// For fail and unknown: which oracle, and why.
+    pub reason: String,
 }
 
 impl Reply {
@@ -51,16 +68,16 @@ pub struct Sender {
     run: Option<[u8; 16]>,
     http: Option<http1::Connection>,
     grpc: Option<grpc::Connection>,
-    /// Connections for the requests sent before, by authority.
-    before: HashMap<String, http1::Connection>,
+    /// Connections for the requests sent before and after, by authority.
+    others: HashMap<String, http1::Connection>,
 }
 
 impl Sender {
     pub fn new(credentials: Credentials, run: Option<[u8; 16]>) -> Sender {
-        Sender { credentials, run, http: None, grpc: None, before: HashMap::new() }
+        Sender { credentials, run, http: None, grpc: None, others: HashMap::new() }
     }
 
-    /// Replaces `{case}`, sends the `before` requests, then the request.
+    /// Replaces `{case}`, sends the `before` requests, the request, then the `after` requests.
     ///
     /// Errors: the request cannot be built (no key, plan too large), or a `before` request failed. An unreachable
     /// target is data.
@@ -69,16 +86,33 @@ impl Sender {
         for before in &spec.before {
             self.prepare(&before.with_number(&number)).await?;
         }
-        let spec = &*spec.with_number(&number);
-        match spec.transport {
-            Transport::Http => self.send_http(spec, faults).await,
-            Transport::Grpc => self.send_grpc(spec, faults).await,
+        let filled = &*spec.with_number(&number);
+        let mut reply = match spec.transport {
+            Transport::Http => self.send_http(filled, faults).await,
+            Transport::Grpc => self.send_grpc(filled, faults).await,
+        }?;
+        reply.after = self.send_after(spec, &number).await;
+        reply.number = number;
+        Ok(reply)
+    }
+
+    /// Sends the requests that query the state after the request with this number.
+    pub async fn send_after(&mut self, spec: &RequestSpec, number: &str) -> Vec<StateReply> {
+        let mut replies = Vec::with_capacity(spec.after.len());
+        for query in &spec.after {
+            let query = query.with_number(number);
+            let sent = self.other(&query).send(&query, None).await;
+            replies.push(sent.map(|raw| (raw.status, raw.body)).map_err(|none| none.reason));
         }
+        replies
+    }
+
+    fn other(&mut self, spec: &RequestSpec) -> &mut http1::Connection {
+        self.others.entry(spec.authority.clone()).or_insert_with(|| http1::Connection::new(&spec.authority))
     }
 
     async fn prepare(&mut self, spec: &RequestSpec) -> Result<(), Failure> {
-        let connection =
-            self.before.entry(spec.authority.clone()).or_insert_with(|| http1::Connection::new(&spec.authority));
+        let connection = self.other(spec);
         let failed = |why: String| {
             Failure::environment(format!("a request of --before failed: {} {}", spec.method, spec.url()))
                 .why(why)
@@ -180,5 +214,16 @@ fn join(
     };
     let mut trace = tree::trace(entry, history);
     trace.entry.unreadable = unreadable;
-    Reply { outcome, body, latency_us, reason, unreachable, history_bytes, trace }
+    Reply {
+        outcome,
+        body,
+        latency_us,
+        reason,
+        unreachable,
+        history_bytes,
+        trace,
+        number: String::new(),
+        after: Vec::new(),
+        checks: Vec::new(),
+    }
 }

@@ -26,6 +26,9 @@ pub struct RequestSpec {
     /// Requests sent without an envelope before each repetition, in this order, to prepare its state.
     #[serde(default)]
     pub before: Vec<RequestSpec>,
+    /// Requests sent without an envelope after each repetition, in this order, to query its state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<RequestSpec>,
 }
 
 impl RequestSpec {
@@ -78,6 +81,7 @@ impl RequestSpec {
             timeout_ms: RequestSpec::TIMEOUT_MS,
             bridge: false,
             before: Vec::new(),
+            after: Vec::new(),
         })
     }
 
@@ -105,6 +109,14 @@ impl RequestSpec {
                 wire::select::normalize_http_name(&wire::select::raw_http_name(&self.method, &self.path))
             }
             Transport::Grpc => self.path.clone(),
+        }
+    }
+
+    /// Whether this names the request: `POST /orders/{id}`, or a gRPC method with or without its service.
+    pub fn is_named(&self, name: &str) -> bool {
+        match self.transport {
+            Transport::Http => wire::select::call_matches(name, &wire::select::raw_http_name(&self.method, &self.path)),
+            Transport::Grpc => wire::select::call_matches(name, &self.path),
         }
     }
 

@@ -47,10 +47,11 @@ pub(crate) fn assess(case: &PlannedCase, reply: &Reply, oracle: &Oracle) -> Case
     };
     let ending = violation.as_deref().map(|why| ending::of(reply, why, &[]));
     let waits = |fault: usize| faults.get(fault).is_some_and(|fault| fault.kind == FaultKind::Hang);
-    let (verdict, reason) = match (unknown, violation) {
-        (Some(why), _) => (Verdict::Unknown, Some(why)),
-        (None, Some(why)) => (Verdict::Fail, Some(why)),
-        (None, None) => (Verdict::Pass, None),
+    let (verdict, reason) = match (unknown, violation, oracle.undecided(reply)) {
+        (Some(why), ..) => (Verdict::Unknown, Some(why)),
+        (None, Some(why), _) => (Verdict::Fail, Some(why)),
+        (None, None, Some(why)) => (Verdict::Unknown, Some(why)),
+        (None, None, None) => (Verdict::Pass, None),
     };
     Case {
         space: *space,
@@ -105,7 +106,10 @@ pub fn crash_reason(services: &[String]) -> String {
 /// Whether a call failed without a fault: a service may have crashed.
 pub fn has_unplanned_failure(reply: &Reply) -> bool {
     let failed = |outcome| matches!(outcome, Outcome::Failed { .. });
-    failed(reply.outcome) || reply.trace.walk().iter().any(|call| call.fault.is_none() && failed(call.outcome))
+    let state_failed = reply.after.iter().any(Result::is_err);
+    failed(reply.outcome)
+        || state_failed
+        || reply.trace.walk().iter().any(|call| call.fault.is_none() && failed(call.outcome))
 }
 
 /// The replies of a recording, which sends one plan several times.
@@ -128,6 +132,8 @@ impl RecordingAssessment {
         if let Some(reason) = crash.or_else(|| oracle.violation(reply)) {
             self.failures += 1;
             push_new(&mut self.reasons, reason);
+        } else if let Some(why) = oracle.undecided(reply) {
+            push_new(&mut self.unknown, why);
         }
         // no reply at all is a failure whether or not the faults fired, and so is a crash; neither returns a history
         if reply.status().is_none() || !crashed_by_faults.is_empty() {
@@ -250,6 +256,9 @@ mod tests {
             reason: None,
             unreachable: false,
             history_bytes: 0,
+            number: String::new(),
+            after: Vec::new(),
+            checks: Vec::new(),
             trace: Trace { trace_id: String::new(), entry: call("faultloom", "front", "GET /", None, Some(scope)) },
         }
     }

@@ -99,6 +99,8 @@ pub(crate) fn describe(reproduced: Reproduced, failed: CallName, good: &GoodRun,
         failing_cases: 0,
         spaces: Vec::new(),
         trace: trace.clone(),
+        violation: reproduced.found.violation,
+        real_stop: None,
         log: reproduced.log,
     }
 }

@@ -6,6 +6,7 @@ pub mod assess;
 pub mod bugs;
 mod case_log;
 pub mod cause;
+pub mod confirm;
 mod description;
 mod ending;
 mod exploration;
@@ -23,6 +24,6 @@ mod service_logs;
 mod story;
 
 pub use assess::RecordingAssessment;
-pub use oracle::Oracle;
+pub use oracle::{Checks, Oracle, ProgramOracle, SqlQuery, StateCondition, holds};
 pub use recovery::{CrashRecovery, ExternalTarget, SendResult, TargetControl};
 pub use runner::{Progress, SpaceRun, Sweeper};

@@ -1,17 +1,39 @@
 //! Decides whether a reply is correct. All assertions must hold; without any, an HTTP status below 500 (gRPC: OK) is
-//! correct.
+//! correct. Assertions about more than the reply are in `oracle/checks.rs`.
 
-use model::Failure;
-use model::trace::{Outcome, Protocol};
+pub(crate) mod call_rules;
+mod checks;
+mod hidden_calls;
+mod json;
+mod program;
+mod sql;
+
+pub use checks::{Checks, StateCondition};
+pub use program::ProgramOracle;
+pub use sql::SqlQuery;
+
+use json::JsonConditions;
+use model::trace::{Outcome, Protocol, Trace};
+use model::{CallRule, Failure, Fault, Verdict};
 use regex::Regex;
-use requests::Reply;
+use requests::{Reply, RequestSpec};
+use std::sync::Arc;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Oracle {
     statuses: Vec<u32>,
     body: Option<Regex>,
-    json: Vec<(String, serde_json::Value)>,
+    json: JsonConditions,
     max_latency_ms: Option<u64>,
+    checks: Arc<Checks>,
+}
+
+/// What an assertion decides about a reply, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Pass,
+    Fail(String),
+    Unknown(String),
 }
 
 impl Oracle {
@@ -22,7 +44,7 @@ impl Oracle {
         json: &[String],
         max_latency_ms: Option<u64>,
     ) -> Result<Oracle, Failure> {
-        let mut oracle = Oracle { max_latency_ms, ..Oracle::default() };
+        let mut oracle = Oracle { max_latency_ms, json: JsonConditions::parse(json)?, ..Oracle::default() };
         for status in statuses.iter().flat_map(|s| s.split(',')) {
             let status = status.trim().parse().map_err(|_| {
                 Failure::request(format!("'{status}' is not a status code")).next("such as --expect-status 200,302")
@@ -35,20 +57,17 @@ impl Oracle {
                     Failure::request("the body pattern is not a regular expression").why(e.to_string())
                 })?);
         }
-        for assertion in json {
-            let (path, value) = assertion.split_once('=').ok_or_else(|| {
-                Failure::request(format!("'{assertion}' is not PATH=VALUE"))
-                    .next("such as --expect-json '$.items[0].name=mug'")
-            })?;
-            if !path.starts_with(['$', '/']) {
-                return Err(Failure::request(format!("'{path}' is not a JSON path"))
-                    .why("a path begins with $ or /")
-                    .next(format!("such as --expect-json '$.{assertion}'")));
-            }
-            let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::String(value.to_owned()));
-            oracle.json.push((pointer(path), value));
-        }
         Ok(oracle)
+    }
+
+    /// The same with oracles that need more than the reply.
+    pub fn with_checks(mut self, checks: Checks) -> Oracle {
+        self.checks = Arc::new(checks);
+        self
+    }
+
+    pub fn checks(&self) -> &Checks {
+        &self.checks
     }
 
     /// Whether the user listed the expected statuses.
@@ -56,8 +75,25 @@ impl Oracle {
         !self.statuses.is_empty()
     }
 
+    /// Runs the oracles that need more than the reply, if the reply itself is correct. [`Oracle::violation`] and
+    /// [`Oracle::undecided`] return their results.
+    pub(crate) async fn apply(&self, spec: &RequestSpec, faults: &[Fault], reply: &mut Reply) {
+        if !self.checks.is_empty() && self.reply_violation(reply).is_none() {
+            self.checks.apply(spec, faults, reply).await;
+        }
+    }
+
     /// The first assertion that the reply violates, in words; None if it is correct.
     pub fn violation(&self, reply: &Reply) -> Option<String> {
+        self.reply_violation(reply).or_else(|| first(reply, Verdict::Fail))
+    }
+
+    /// Why an assertion could not be decided.
+    pub fn undecided(&self, reply: &Reply) -> Option<String> {
+        first(reply, Verdict::Unknown)
+    }
+
+    fn reply_violation(&self, reply: &Reply) -> Option<String> {
         let status = match reply.outcome {
             Outcome::Replied { status } => status,
             _ => {
@@ -83,21 +119,8 @@ impl Oracle {
         {
             return Some(format!("the body does not match /{pattern}/"));
         }
-        if !self.json.is_empty() {
-            let Ok(document) = serde_json::from_slice::<serde_json::Value>(&reply.body) else {
-                return Some("the body is not JSON".into());
-            };
-            for (path, value) in &self.json {
-                match document.pointer(path) {
-                    Some(found) if found == value => {}
-                    found => {
-                        return Some(format!(
-                            "{path} is {}, not {value}",
-                            found.map_or("missing".into(), ToString::to_string)
-                        ));
-                    }
-                }
-            }
+        if let Some(why) = self.json.violation(&reply.body) {
+            return Some(why);
         }
         match self.max_latency_ms {
             Some(limit) if reply.latency_us > limit.saturating_mul(1000) => {
@@ -119,23 +142,28 @@ impl Oracle {
         } else {
             parts.push(format!("status {}", self.statuses.iter().map(u32::to_string).collect::<Vec<_>>().join(" or ")));
         }
-        parts.extend(self.body.iter().map(|p| format!("body matches /{p}/")));
-        parts.extend(self.json.iter().map(|(path, value)| format!("{path} = {value}")));
         parts.extend(self.max_latency_ms.map(|ms| format!("at most {ms} ms")));
+        parts.extend(self.checks.rules.iter().map(ToString::to_string));
+        // values last: pages leave them out
+        parts.extend(self.body.iter().map(|p| format!("body matches /{p}/")));
+        parts.extend(self.json.describe());
+        parts.extend(self.checks.describe().into_iter().skip(self.checks.rules.len()));
         parts.join(", ")
     }
 }
 
-/// `$.a.b[0]` → `/a/b/0`; a pointer stays as it is.
-fn pointer(path: &str) -> String {
-    let Some(rest) = path.strip_prefix('$') else {
-        return path.to_owned();
+fn first(reply: &Reply, verdict: Verdict) -> Option<String> {
+    reply.checks.iter().find(|check| check.verdict == verdict).map(|check| check.reason.clone())
+}
+
+/// Whether a rule holds in a request without faults, for proposals.
+pub fn holds(rule: &CallRule, good: &Trace) -> bool {
+    let status = match good.entry.outcome {
+        Outcome::Replied { status } => Some(status),
+        _ => None,
     };
-    rest.replace('[', ".")
-        .replace(']', "")
-        .split('.')
-        .filter(|p| !p.is_empty())
-        .fold(String::new(), |all, part| all + "/" + &part.replace('~', "~0").replace('/', "~1"))
+    let evidence = call_rules::Evidence { trace: good, faults: &[], good, status };
+    call_rules::decide(rule, &evidence) == Decision::Pass
 }
 
 #[cfg(test)]
@@ -144,26 +172,19 @@ mod tests {
 
     #[test]
     fn malformed_assertions_are_refused() {
-        let json = |text: &str| Oracle::new(None, None, &[text.to_owned()], None);
+        let json = |text: &str| Oracle::new(None, None, &[text.to_owned()], None).map(drop);
         for text in ["a.b=1", "a=1", "x/y=1", "no value"] {
             assert_eq!(json(text).unwrap_err().exit(), model::Exit::Usage, "{text}");
         }
         assert!(json("$.a=1").is_ok() && json("/a=1").is_ok());
         for statuses in [",", "", "200,", "200,,302", "ok"] {
             assert_eq!(
-                Oracle::new(Some(statuses), None, &[], None).unwrap_err().exit(),
+                Oracle::new(Some(statuses), None, &[], None).err().unwrap().exit(),
                 model::Exit::Usage,
                 "{statuses}"
             );
         }
         assert!(Oracle::new(Some("200, 302"), None, &[], None).is_ok());
         assert!(Oracle::new(None, Some(r"(?i)corner \p{L}"), &[], None).is_ok());
-    }
-
-    #[test]
-    fn json_paths_become_json_pointers() {
-        assert_eq!(pointer("$.items[0].name"), "/items/0/name");
-        assert_eq!(pointer("/items/0"), "/items/0");
-        assert_eq!(pointer("$"), "");
     }
 }

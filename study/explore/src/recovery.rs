@@ -7,6 +7,7 @@
 //! case fails.
 
 use crate::assess::has_unplanned_failure;
+use crate::oracle::Oracle;
 use model::{Failure, Fault};
 use requests::{Reply, RequestSpec, Sender};
 use std::future::Future;
@@ -28,6 +29,21 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 pub trait TargetControl: Send + Sync {
     /// Restarts the services that have crashed and returns their names; empty if none had.
     fn restart_crashed(&self) -> Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + '_>>;
+
+    /// Why a service may not be stopped.
+    fn can_stop(&self, _service: &str) -> Result<(), String> {
+        Err("something else runs the target, so nothing of it is stopped".to_owned())
+    }
+
+    /// Kills a service, which stays stopped until [`TargetControl::start`].
+    fn stop<'a>(&'a self, service: &'a str) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> {
+        Box::pin(async move { self.can_stop(service).map_err(Failure::environment) })
+    }
+
+    /// Starts a stopped service and waits until it is healthy.
+    fn start<'a>(&'a self, service: &'a str) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> {
+        Box::pin(async move { self.can_stop(service).map_err(Failure::environment) })
+    }
 
     /// Whether it can detect crashes at all.
     fn detects_crashes(&self) -> bool {
@@ -57,6 +73,7 @@ impl TargetControl for ExternalTarget {
 pub struct CrashRecovery {
     target: Arc<dyn TargetControl>,
     restarts: Mutex<Restarts>,
+    oracle: Oracle,
 }
 
 /// Restarts of services during the sweep.
@@ -93,7 +110,13 @@ impl SendResult {
 
 impl CrashRecovery {
     pub fn new(target: Arc<dyn TargetControl>) -> CrashRecovery {
-        CrashRecovery { target, restarts: Mutex::default() }
+        CrashRecovery { target, restarts: Mutex::default(), oracle: Oracle::default() }
+    }
+
+    /// The same with an oracle, whose checks of calls and state run after each request.
+    pub fn with_oracle(mut self, oracle: &Oracle) -> CrashRecovery {
+        self.oracle = oracle.clone();
+        self
     }
 
     pub(crate) fn logs(&self) -> Vec<(String, PathBuf)> {
@@ -102,6 +125,17 @@ impl CrashRecovery {
 
     /// Sends once. If a service of the target crashed meanwhile, restarts it and repeats the request once.
     pub async fn send(&self, sender: &mut Sender, spec: &RequestSpec, faults: &[Fault]) -> Result<SendResult, Failure> {
+        let mut sent = self.send_recovering(sender, spec, faults).await?;
+        self.oracle.apply(spec, faults, &mut sent.reply).await;
+        Ok(sent)
+    }
+
+    async fn send_recovering(
+        &self,
+        sender: &mut Sender,
+        spec: &RequestSpec,
+        faults: &[Fault],
+    ) -> Result<SendResult, Failure> {
         let begin = Instant::now();
         let reply = sender.send(spec, faults).await?;
         if !has_unplanned_failure(&reply) || !self.target.detects_crashes() {
@@ -136,6 +170,7 @@ impl CrashRecovery {
     ) -> Result<SendResult, Failure> {
         let mut result = SendResult::without_crash(sender.send(spec, faults).await?);
         if !has_unplanned_failure(&result.reply) || !self.target.detects_crashes() {
+            self.oracle.apply(spec, faults, &mut result.reply).await;
             return Ok(result);
         }
         for pause in CRASH_CHECKS {
@@ -150,7 +185,32 @@ impl CrashRecovery {
                 break;
             }
         }
+        self.oracle.apply(spec, faults, &mut result.reply).await;
         Ok(result)
+    }
+
+    pub(crate) fn can_stop(&self, service: &str) -> Result<(), String> {
+        self.target.can_stop(service)
+    }
+
+    pub(crate) async fn stop(&self, service: &str) -> Result<(), Failure> {
+        self.target.stop(service).await
+    }
+
+    /// Starts stopped services, all of them whatever happens, and waits until their callers have reconnected.
+    pub(crate) async fn start_again(
+        &self,
+        services: &[String],
+        sender: &mut Sender,
+        spec: &RequestSpec,
+    ) -> Result<(), Failure> {
+        let mut first = Ok(());
+        for service in services {
+            let started = self.target.start(service).await;
+            first = first.and(started);
+        }
+        first?;
+        wait_for_reconnects(sender, spec).await
     }
 
     async fn restart_crashed(&self, restarts: &mut Restarts) -> Result<Vec<String>, Failure> {

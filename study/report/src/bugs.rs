@@ -7,7 +7,7 @@ use crate::timeline;
 use crate::words::{count, counted};
 use model::Run;
 use model::redact::LEFT_OUT;
-use model::sweep::{Bug, Harm, LogExcerpt, Sweep, Unexplained};
+use model::sweep::{Bug, Harm, LogExcerpt, RealStop, Sweep, Unexplained};
 
 /// Rows of a bug's timeline; later bugs of a long list get few, so that the page stays small.
 const ROWS: usize = 240;
@@ -35,6 +35,17 @@ pub(crate) fn command(line: &str) -> String {
     let mut out = String::new();
     put!(out, "<div class=cmd><code>{}</code><button type=button class=copy hidden>Copy</button></div>", text(line));
     out
+}
+
+/// Without values of the reply.
+fn real_stop(real: &RealStop) -> String {
+    match real {
+        RealStop::Confirmed { stopped, violation } => {
+            RealStop::Confirmed { stopped: stopped.clone(), violation: redact::reason(violation) }.describe()
+        }
+        RealStop::NotConfirmed { .. } => real.describe(),
+        RealStop::NotPossible { reason } => model::redact::text(&format!("Not repeated with a real stop: {reason}")),
+    }
 }
 
 pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services, run: &Run) -> String {
@@ -74,6 +85,12 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services, 
     out.push_str("</ol>");
     if let Some(log) = &bug.log {
         out.push_str(&log_of(log, run));
+    }
+    if !bug.violation.is_empty() {
+        put!(out, "<h4>Why the reply is wrong</h4><p class=failed>{}</p>", text(&redact::reason(&bug.violation)));
+    }
+    if let Some(real) = &bug.real_stop {
+        put!(out, "<h4>With real stops</h4><p class=failed>{}</p>", text(&real_stop(real)));
     }
     put!(
         out,

@@ -25,9 +25,10 @@ pub fn command(line: &str) -> String {
         let value = match before {
             "-H" => header(&plain),
             "-d" if !plain.starts_with('@') => LEFT_OUT.to_owned(),
-            "--before" => prepared(&plain),
+            "--before" | "--after" => prepared(&plain),
             // a condition may repeat what the reply contains
-            "--expect-body" => LEFT_OUT.to_owned(),
+            "--expect-body" | "--expect-sql" | "--check" => LEFT_OUT.to_owned(),
+            "--database" if !plain.contains("://") => LEFT_OUT.to_owned(),
             "--expect-json" => plain.split_once('=').map_or(plain.clone(), |(path, _)| format!("{path}={LEFT_OUT}")),
             _ if plain.contains("://") => url(&plain),
             _ => plain.clone(),
@@ -52,6 +53,16 @@ pub fn reason(text: &str) -> String {
     if text.starts_with("the body does not match /") {
         return "the body does not match its pattern".to_owned();
     }
+    if let Some((state, why)) = text.strip_prefix("state at '").and_then(|text| text.split_once("': ")) {
+        return format!("state at '{}': {}", model::redact::text(state), reason(why));
+    }
+    if text.starts_with("query '") {
+        let what = if text.contains("' returned ") { "returned another value" } else { "failed" };
+        return format!("a query of the database {what}");
+    }
+    if text.starts_with("program '") {
+        return "a program of the user did not accept it; `faultloom show` prints its reason".to_owned();
+    }
     match text.split_once(" is ") {
         Some((path, values)) if path.starts_with('/') && values.contains(", not ") => {
             let what = if values.starts_with("missing, not ") { "is missing" } else { "has another value" };
@@ -66,7 +77,8 @@ const OTHER_REASON: &str = "another reason, which `faultloom show` prints";
 
 /// Made of our own words, numbers, and names of services and calls.
 fn is_harmless(text: &str) -> bool {
-    const BEGINNINGS: [&str; 18] = [
+    const BEGINNINGS: [&str; 19] = [
+        "call rule '",
         "status ",
         "took ",
         "no reply",
@@ -92,8 +104,17 @@ fn is_harmless(text: &str) -> bool {
 
 /// The conditions of a correct reply, without patterns and values of bodies: those are not shown from the first one on.
 pub(crate) fn oracle(text: &str) -> String {
-    let first_of_body = [text.find("body matches /"), text.find(", /").map(|at| at + 2)].into_iter().flatten().min();
-    first_of_body.map_or(text.to_owned(), |at| format!("{}conditions on the body {LEFT_OUT}", &text[..at]))
+    let of_body = [text.find("body matches /"), text.find(", /").map(|at| at + 2)].into_iter().flatten().min();
+    let others = [", after '", ", '", ", program '"];
+    let others = others.into_iter().filter_map(|begin| text.find(begin)).min().map(|at| at + 2);
+    match (of_body, others) {
+        (None, None) => text.to_owned(),
+        (Some(at), None) => format!("{}conditions on the body {LEFT_OUT}", &text[..at]),
+        (None, Some(at)) => format!("{}conditions on the state {LEFT_OUT}", &text[..at]),
+        (Some(body), Some(other)) => {
+            format!("{}conditions on the body and the state {LEFT_OUT}", &text[..body.min(other)])
+        }
+    }
 }
 
 /// `Name: value`.

@@ -14,8 +14,6 @@ use model::{Failure, Family, Run, Verdict};
 use runs::{RunDir, Store};
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::Arc;
-use target::CommandGuard;
 
 /// A finished campaign.
 pub struct FinishedCampaign {
@@ -146,7 +144,7 @@ fn variants(context: &Context, spec: &Spec, dir: &RunDir) -> Result<Option<Vec<V
         let name = run.variant().name.clone();
         let on_progress = |progress| context.progress(counts(&name, progress));
         let completion = match &spec.external {
-            Some(external) => run.run_external(external, &command_guard(context)?, on_progress),
+            Some(external) => run.run_external(external, &target_session::command_guard(context)?, on_progress),
             None => run.run(&mut engine()?, on_progress),
         };
         match completion? {
@@ -158,13 +156,6 @@ fn variants(context: &Context, spec: &Spec, dir: &RunDir) -> Result<Option<Vec<V
         }
     }
     Ok(Some(variants))
-}
-
-/// Ends the user's commands if this process is killed.
-pub(super) fn command_guard(context: &Context) -> Result<CommandGuard, Failure> {
-    let events = context.events.clone();
-    let on_warning = Arc::new(move |message| events(Event::Warning { message }));
-    CommandGuard::start(&target_session::reaper_command(), on_warning)
 }
 
 pub(super) fn counts(name: &str, progress: ::campaign::Progress) -> Progress {

@@ -1,11 +1,11 @@
 //! Flips bits in a process that runs already. This corrupts it.
 
-use super::campaign::{FinishedCampaign, begin, command_guard, counts, finish};
+use super::campaign::{FinishedCampaign, begin, counts, finish};
 use super::tracer_flip;
 use crate::event::Progress;
 use crate::spec::Version;
 use crate::text::{printable, quoted};
-use crate::{Context, register_schema};
+use crate::{Context, register_schema, target_session};
 use ::campaign::live::BEFORE;
 use ::campaign::spec::digest;
 use ::campaign::{Judge, Live, Log, Rules, Spec, Tables, VariantRun, VariantSpec};
@@ -200,7 +200,9 @@ fn variant(context: &Context, spec: &Spec, dir: &RunDir) -> Result<Variant, Fail
     let detail = "waiting for the process to run".to_owned();
     context.progress(Progress::Counts { name: name.clone(), done: 0, total: 0, may_grow: false, detail });
     let mut flip = |target: &Target| tracer_flip(target, &stop);
-    run.run_live(live, &command_guard(context)?, &mut flip, |progress| context.progress(counts(&name, progress)))
+    run.run_live(live, &target_session::command_guard(context)?, &mut flip, |progress| {
+        context.progress(counts(&name, progress))
+    })
 }
 
 /// How many of each type were drawn.

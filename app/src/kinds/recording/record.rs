@@ -4,13 +4,14 @@
 //! really happen, and once with them. A fault that never fires leaves the verdict unknown.
 
 use super::{FAULTS, NAME, TRACES};
+use crate::checks::check_good;
 use crate::event::Progress;
 use crate::kind::{Selection, StoredRun};
 use crate::request::{Expect, Request, no_history};
 use crate::spec::Version;
 use crate::target_session::TargetSession;
 use crate::{Context, Event, kind, register_schema};
-use explore::{Oracle, RecordingAssessment, SendResult};
+use explore::{CrashRecovery, Oracle, RecordingAssessment, SendResult};
 use model::trace::{Gap, Trace};
 use model::{Failure, Family, Fault, Run, Verdict};
 use requests::{Reply, RequestSpec, Sender};
@@ -89,14 +90,14 @@ pub enum Body {
 /// Request for a wrong spec, environment if the target cannot be started or reached, aborted if canceled.
 pub async fn record(context: &Context, spec: &RecordSpec) -> Result<Recorded, Failure> {
     let faults = parse_faults(&spec.faults)?;
-    let oracle = spec.expect.oracle()?;
+    spec.expect.check()?;
     spec.request.check()?;
     if spec.count == 0 {
         return Err(Failure::request("the count of requests must be at least 1"));
     }
     let store = context.store().await?;
     let session = TargetSession::open(context).await?;
-    let result = record_in(context, spec, &session, &store, &faults, &oracle).await;
+    let result = record_in(context, spec, &session, &store, &faults).await;
     session.close().await?;
     result
 }
@@ -115,15 +116,16 @@ async fn record_in(
     session: &TargetSession,
     store: &Store,
     faults: &[Fault],
-    oracle: &Oracle,
 ) -> Result<Recorded, Failure> {
-    let request = spec.request.resolve(session.entry())?;
+    let (request, expect) = spec.request.with_conditions(&spec.expect, session)?;
+    let oracle = &expect.oracle(context)?;
     let stored = json!(StoredSpec { request: &request, faults, count: spec.count });
     let (mut run, dir) = store.begin(NAME, &format!("{} {}", request.name(), request.authority), stored, 0).await?;
     context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     tracing::info!(run = %run.id, request = request.url(), "recording");
     let sender = Sender::new(session.credentials().clone(), Some(*run.id.0.as_bytes()));
-    let recording = Recording { context, spec, request: &request, session, store, faults, oracle, dir: &dir, sender };
+    let recovery = session.recovery().with_oracle(oracle);
+    let recording = Recording { context, spec, request: &request, recovery, store, faults, oracle, dir: &dir, sender };
     let result = tokio::select! {
         result = recording.send_all() => result,
         () = context.cancel.canceled() => Err(Failure::new(Family::Aborted, "the recording was stopped")
@@ -157,7 +159,7 @@ struct Recording<'a> {
     context: &'a Context,
     spec: &'a RecordSpec,
     request: &'a RequestSpec,
-    session: &'a TargetSession,
+    recovery: CrashRecovery,
     store: &'a Store,
     faults: &'a [Fault],
     oracle: &'a Oracle,
@@ -176,6 +178,9 @@ struct SentAll {
 impl Recording<'_> {
     async fn send_all(mut self) -> Result<SentAll, Failure> {
         let good = self.good_trace().await?;
+        if let Some(good) = &good {
+            self.oracle.checks().set_good(good);
+        }
         let faults = match &good {
             Some(good) => request_faults::resolve(self.faults, good)?,
             None => self.faults.to_vec(),
@@ -183,10 +188,9 @@ impl Recording<'_> {
         let mut file = self.dir.append_file(TRACES)?;
         let mut assessment = RecordingAssessment::default();
         let mut last = None;
-        let recovery = self.session.recovery();
         for _ in 0..self.spec.count {
             let SendResult { reply, crashed, crashed_by_faults, .. } =
-                recovery.send(&mut self.sender, self.request, &faults).await?;
+                self.recovery.send(&mut self.sender, self.request, &faults).await?;
             if crashed_by_faults.is_empty() {
                 for service in crashed {
                     self.context.progress(Progress::ServiceRestarted { service });
@@ -225,9 +229,12 @@ impl Recording<'_> {
                 "sending it once without faults first, to check them against its calls; --against RUN avoids that",
             );
         }
-        let reply = self.sender.send(self.request, &[]).await?;
+        let reply = self.recovery.send(&mut self.sender, self.request, &[]).await?.reply;
         if reply.trace.entry.scope.is_none() {
             return Err(no_history(self.context, self.request, &reply));
+        }
+        if !self.oracle.checks().is_empty() {
+            check_good(self.oracle, &mut self.sender, self.request, &reply).await?;
         }
         Ok(Some(reply.trace))
     }

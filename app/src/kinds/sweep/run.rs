@@ -2,6 +2,7 @@
 
 use super::spec::{ResumeSpec, StoredSpec, SweepSpec};
 use super::{NAME, RESULTS, again, junit};
+use crate::checks::check_good;
 use crate::event::Progress;
 use crate::history::write_report;
 use crate::kind::{Names, StoredRun};
@@ -12,7 +13,7 @@ use crate::{Context, Event};
 use explore::bugs::Findings;
 use explore::runner::{SpacePlan, cases_of};
 use explore::{SpaceRun, Sweeper};
-use model::sweep::{Case, Site, Space, Sweep};
+use model::sweep::{Bug, Case, Site, Space, Sweep};
 use model::trace::Trace;
 use model::{Failure, Family, FaultKind, Run, RunId, Verdict};
 use request_faults::SpaceKind;
@@ -119,13 +120,21 @@ fn sweeper(
     run: RunId,
     concurrency: u16,
 ) -> Result<Sweeper, Failure> {
+    let oracle = spec.expect.oracle(context)?;
+    let shares_state = oracle.checks().shares_state(&spec.request);
+    if shares_state && concurrency > 1 {
+        context.step(
+            "one request at a time, because all cases share the state that is queried after each of them; \
+             {case} in the request and in the query gives each case its own",
+        );
+    }
     Ok(Sweeper {
         credentials: session.credentials().clone(),
         run: *run.0.as_bytes(),
         spec: spec.request.clone(),
-        oracle: spec.expect.oracle()?,
-        concurrency: concurrency.into(),
-        recovery: Arc::new(session.recovery()),
+        concurrency: if shares_state { 1 } else { concurrency.into() },
+        recovery: Arc::new(session.recovery().with_oracle(&oracle)),
+        oracle,
         stop: context.cancel.flag(),
     })
 }
@@ -169,10 +178,14 @@ async fn run_spaces(
         context.progress(Progress::Counts { name: "bugs".to_owned(), done, total, may_grow: false, detail });
     };
     let found = explore::bugs::find(sweeper, &good, &spaces, &spec.record, on_bug).await;
-    let Findings { bugs, unexplained } = found.map_err(|failure| match failure.family {
-        Family::Aborted => failure.next(resume),
+    let Findings { mut bugs, unexplained } = found.map_err(|failure| match failure.family {
+        Family::Aborted => failure.next(resume.clone()),
         _ => failure,
     })?;
+    if spec.confirm_real {
+        let confirmed = confirm_real(context, sweeper, &mut bugs).await;
+        confirmed.map_err(|failure| if failure.family == Family::Aborted { failure.next(resume) } else { failure })?;
+    }
     for bug in &bugs {
         context.emit(Event::Finding { title: bug.title.clone(), detail: bug.story.clone() });
     }
@@ -187,6 +200,21 @@ async fn run_spaces(
     };
     again::without_secrets(context, dir, spec, &mut results)?;
     finish(context, store, stored, results, spaces, spec.junit.as_deref()).await
+}
+
+/// Repeats each bug with real stops.
+async fn confirm_real(context: &Context, sweeper: &Sweeper, bugs: &mut [Bug]) -> Result<(), Failure> {
+    let total = bugs.len() as u64;
+    for (index, bug) in bugs.iter_mut().enumerate() {
+        if context.cancel.is_canceled() {
+            return Err(Failure::new(Family::Aborted, "the sweep was stopped while its bugs were being confirmed"));
+        }
+        let detail = "repeating each bug with real stops".to_owned();
+        let (name, done) = ("real stops".to_owned(), index as u64);
+        context.progress(Progress::Counts { name, done, total, may_grow: false, detail });
+        bug.real_stop = Some(explore::confirm::confirm(sweeper, bug).await?);
+    }
+    Ok(())
 }
 
 /// Stores the results, the report and the JUnit file.
@@ -242,9 +270,14 @@ async fn reference(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failur
         return Err(no_history(context, &sweeper.spec, &reply));
     }
     if let Some(reason) = sweeper.oracle.violation(&reply) {
-        return Err(Failure::unknown(format!("the request fails without any fault: {reason}"))
-            .next("fix that first, or name the accepted status codes (--expect-status)")
-            .field("expect.expect_status"));
+        let failure = Failure::unknown(format!("the request fails without any fault: {reason}"));
+        return Err(if reason.starts_with("status ") {
+            failure
+                .next("fix that first, or name the accepted status codes (--expect-status)")
+                .field("expect.expect_status")
+        } else {
+            failure.next("fix that first, or correct the condition")
+        });
     }
     if let (Some(status @ 400..), false, requests::Transport::Http) =
         (reply.status(), sweeper.oracle.has_expected_statuses(), sweeper.spec.transport)
@@ -259,6 +292,8 @@ async fn reference(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failur
             .why("its service calls no other service, or calls it through a library that the SDK does not hook")
             .next(context.command("doctor")));
     }
+    check_good(&sweeper.oracle, &mut sender, &sweeper.spec, &reply).await?;
+    sweeper.oracle.checks().set_good(&reply.trace);
     context.progress(Progress::Reference {
         request: sweeper.spec.name(),
         calls: reply.trace.walk().len() as u64,

@@ -37,6 +37,9 @@ pub struct SweepSpec {
     /// Also write the results as a JUnit file.
     #[serde(default)]
     pub junit: Option<PathBuf>,
+    /// Repeat each bug with services that are stopped for real instead of injected faults.
+    #[serde(default)]
+    pub confirm_real: bool,
 }
 
 register_schema!("sweep", SweepSpec);
@@ -92,19 +95,21 @@ pub struct StoredSpec {
     pub target: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm_real: bool,
 }
 
 impl SweepSpec {
     /// Refuses a wrong spec before anything is started for it.
     pub fn check(&self) -> Result<(), Failure> {
-        self.expect.oracle()?;
+        self.expect.check()?;
         self.faults()?;
         self.request.check()
     }
 
     /// What is stored and run against this target.
     pub fn resolve(&self, context: &Context, session: &TargetSession) -> Result<StoredSpec, Failure> {
-        let request = self.request.resolve(session.entry())?;
+        let (request, expect) = self.request.with_conditions(&self.expect, session)?;
         let Faults { spaces, effects, by_request } = self.faults()?;
         let services: Vec<String> = session.services();
         if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
@@ -119,13 +124,14 @@ impl SweepSpec {
             spaces,
             effects,
             by_request,
-            expect: self.expect.clone(),
+            expect,
             record,
             services,
             concurrency: Some(self.concurrency),
             junit: self.junit.as_deref().map(absolute),
             target: session.target_file().map(absolute),
             trust: context.trust.as_deref().map(absolute),
+            confirm_real: self.confirm_real,
         })
     }
 

@@ -103,13 +103,27 @@ impl CommandGuard {
             let _ = child.wait();
             return Err(io::Error::other("it is not in /proc"));
         };
+        self.watch(leader);
+        Ok(GuardedChild { guard: self, child, leader })
+    }
+
+    /// The first process of a marked command, which leads a process group of its own. [`Self::spawn`] does this.
+    pub fn watch(&self, leader: ProcessId) {
         let running = &mut *self.inner.running();
         running.leaders.push(leader);
         if let Some(reaper) = &mut running.reaper {
             // if the reaper was killed, the monitor announces all leaders to the next one
             let _ = reaper.announce_leader(leader);
         }
-        Ok(GuardedChild { guard: self, child, leader })
+    }
+
+    /// The group of this process has ended.
+    pub fn forget(&self, leader: ProcessId) {
+        let running = &mut *self.inner.running();
+        running.leaders.retain(|other| *other != leader);
+        if let Some(reaper) = &mut running.reaper {
+            let _ = reaper.announce_end(leader);
+        }
     }
 
     /// Ends every process that has the mark, and `child` with its group: SIGTERM, after `grace` SIGKILL. Blocks until
@@ -132,11 +146,7 @@ impl Drop for CommandGuard {
 
 impl Drop for GuardedChild<'_> {
     fn drop(&mut self) {
-        let running = &mut *self.guard.inner.running();
-        running.leaders.retain(|leader| *leader != self.leader);
-        if let Some(reaper) = &mut running.reaper {
-            let _ = reaper.announce_end(self.leader);
-        }
+        self.guard.forget(self.leader);
     }
 }
 

@@ -4,6 +4,7 @@
 //! is checked at start.
 
 use crate::file::address::{Address, HttpAddress};
+use crate::file::check::Check;
 use crate::file::target_file::{self, CommandEntry, HealthEntry, ServiceEntry, did_you_mean};
 use crate::health::{Health, describe_io_error};
 use crate::sdk::Sdk;
@@ -34,6 +35,7 @@ pub struct Target {
     /// The default URL of requests.
     pub entry: Option<HttpAddress>,
     services: Vec<Service>,
+    checks: Vec<Check>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,7 +95,9 @@ impl Target {
         for entry in parsed.services {
             services.push(Service::check(entry, folder, shown)?);
         }
-        let target = Target { name: parsed.name, file: file.to_owned(), entry, services };
+        let checks = parsed.checks.unwrap_or_default().into_iter();
+        let checks = checks.map(|entry| Check::new(entry, folder, shown)).collect::<Result<_, _>>()?;
+        let target = Target { name: parsed.name, file: file.to_owned(), entry, services, checks };
         target.check_unique(shown)?;
         Ok(target)
     }
@@ -101,6 +105,11 @@ impl Target {
     /// All services in file order, including support services.
     pub fn services(&self) -> &[Service] {
         &self.services
+    }
+
+    /// What correct replies are, in file order.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
     }
 
     /// The same without some of its services; `None` if none is left.

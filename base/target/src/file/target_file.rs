@@ -13,6 +13,29 @@ pub(crate) struct TargetFile {
     pub name: String,
     pub entry: Option<String>,
     pub services: Vec<ServiceEntry>,
+    pub checks: Option<Vec<CheckEntry>>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckEntry {
+    pub request: String,
+    pub status: Option<String>,
+    pub body: Option<String>,
+    pub json: Option<Vec<String>>,
+    pub max_latency_ms: Option<u64>,
+    pub calls: Option<Vec<String>>,
+    pub after: Option<Vec<StateEntry>>,
+    pub database: Option<String>,
+    pub sql: Option<Vec<String>>,
+    pub programs: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StateEntry {
+    pub request: String,
+    pub json: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -68,7 +91,7 @@ impl<'de> Deserialize<'de> for CommandEntry {
 }
 
 /// The value of each key, for messages about wrong types.
-const VALUES: [(&str, &str); 14] = [
+const VALUES: [(&str, &str); 25] = [
     ("name", "a text, such as shop"),
     ("entry", "an address for requests, such as http://127.0.0.1:8080/"),
     ("services", "a list of services, each beginning with '- name: …'"),
@@ -83,6 +106,17 @@ const VALUES: [(&str, &str); 14] = [
     ("http", "an address, such as http://127.0.0.1:8080/healthz"),
     ("tcp", "an address, such as 127.0.0.1:7001"),
     ("grpc", "an address, such as 127.0.0.1:7001"),
+    ("checks", "a list of checks, each beginning with '- request: …'"),
+    ("request", "a request, such as POST /orders"),
+    ("status", "accepted status codes, such as \"200,302\""),
+    ("body", "a regular expression that the body must match"),
+    ("json", "a list of values, such as [\"$.size=0\"]"),
+    ("max_latency_ms", "a whole number of milliseconds, such as 300"),
+    ("calls", "a list of rules, such as [\"at most 1 payment/Charge\"]"),
+    ("after", "a list of requests, each beginning with '- request: GET /…'"),
+    ("database", "postgres://USER@HOST/NAME, or the file of an SQLite database"),
+    ("sql", "a list of queries, such as [\"SELECT count(*) FROM orders => 1\"]"),
+    ("programs", "a list of commands, such as [\"python3 check.py\"]"),
 ];
 
 /// `file`: the path as the user wrote it; messages begin with it.

@@ -4,5 +4,6 @@ pub(crate) mod atomic_file;
 pub(crate) mod incomplete_up;
 pub(crate) mod lock;
 pub(crate) mod status_dir;
+pub(crate) mod stop_request;
 pub(crate) mod trust_file;
 pub(crate) mod up_state;

@@ -9,7 +9,7 @@ use crate::file::address::{Address, HttpAddress};
 use crate::health::Health;
 use crate::sdk::Sdk;
 use crate::state::lock::lock;
-use crate::state::{atomic_file, incomplete_up, status_dir};
+use crate::state::{atomic_file, incomplete_up, status_dir, stop_request};
 use model::Failure;
 use process::{ProcDir, ProcessId, boot_id};
 use rustix::process::Signal;
@@ -187,6 +187,7 @@ impl UpState {
         let supervisor = self.supervisor.pid;
         remove_marked(&self.trust_file, &self.mark, supervisor);
         status_dir::remove(&status_dir::path(state_dir), &self.mark, supervisor);
+        remove_marked(&stop_request::file(state_dir), &self.mark, supervisor);
         remove_marked(&state_file(state_dir), &self.mark, supervisor);
     }
 

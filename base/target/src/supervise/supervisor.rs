@@ -18,7 +18,7 @@ use crate::state::atomic_file::{self, cannot_write};
 use crate::state::lock::lock;
 use crate::state::trust_file::{self, Trust, hex, random};
 use crate::state::up_state::{ServiceRecord, UpState, read_state, state_file, would_not_end};
-use crate::state::{incomplete_up, status_dir};
+use crate::state::{incomplete_up, status_dir, stop_request};
 use crate::supervise::event::Event;
 use crate::supervise::instance::ServiceInstance;
 use crate::supervise::ports;
@@ -229,6 +229,23 @@ impl Supervisor {
         healthy
     }
 
+    /// Kills a service at once and keeps it stopped until [`Supervisor::restart`]. It is not reported as crashed.
+    ///
+    /// Errors: it is attached or unknown; a process that even SIGKILL does not end.
+    pub async fn kill(&self, name: &str) -> Result<(), Failure> {
+        let services = self.inner.target.services();
+        let at = services.iter().position(|service| service.name == name && !service.is_attached());
+        let Some(at) = at else {
+            return Err(Failure::request(format!(
+                "service '{name}' is not started by this tool, so it is not stopped"
+            )));
+        };
+        let _no_restart_meanwhile = self.inner.restarts.lock().await;
+        tracing::info!(service = name, "killing service");
+        self.end_within(at, Duration::ZERO).await?;
+        self.inner.write_state()
+    }
+
     /// Ends the remaining processes of a crashed service and does not start it again. The other services keep running.
     ///
     /// Errors: a process that even SIGKILL does not end, the disk is full.
@@ -241,8 +258,12 @@ impl Supervisor {
     }
 
     async fn end(&self, at: usize) -> Result<(), Failure> {
+        self.end_within(at, GRACE).await
+    }
+
+    async fn end_within(&self, at: usize, grace: Duration) -> Result<(), Failure> {
         let inner = self.inner.clone();
-        let ended = tokio::task::spawn_blocking(move || inner.end_one(at)).await;
+        let ended = tokio::task::spawn_blocking(move || inner.end_one(at, grace)).await;
         ended.unwrap_or_else(|error| Err(bug("ending a service failed", &error.to_string())))
     }
 
@@ -390,13 +411,14 @@ impl Inner {
         let mut reaper = Reaper::start(&self.options.reaper, &self.mark, self.reaper_ends.clone())?;
         reaper.announce_file(&self.trust_file)?;
         reaper.announce_file(&state_file(&self.options.state_dir))?;
+        reaper.announce_file(&stop_request::file(&self.options.state_dir))?;
         reaper.announce_folder(&self.status)?;
         Ok(reaper)
     }
 
     /// Blocks while the old process is being ended, for up to 18 s.
     fn relaunch(&self, at: usize) -> Result<(), Failure> {
-        self.end_one(at)?;
+        self.end_one(at, GRACE)?;
         let service = std::iter::once(&self.target.services()[at]);
         ports::check_free(service, &self.target.file.display().to_string())?;
         self.launch(at)?;
@@ -463,13 +485,13 @@ impl Inner {
         .next("if it only starts slowly, raise start_timeout_s; otherwise correct its `health` or the service")
     }
 
-    /// Ends one service and reaps it. Blocks for up to 18 s.
-    fn end_one(&self, at: usize) -> Result<(), Failure> {
+    /// Ends one service and reaps it, after `grace` by SIGKILL. Blocks for up to 18 s.
+    fn end_one(&self, at: usize, grace: Duration) -> Result<(), Failure> {
         let name = &self.target.services()[at].name;
         let mut processes = OwnedProcesses::new(&self.mark, ProcessId::current()).of_service(name);
         let leader = self.running().services[at].mark_stopping();
         leader.into_iter().for_each(|leader| processes.add_leader(leader));
-        let left = processes.end(GRACE);
+        let left = processes.end(grace);
         if !left.is_empty() {
             return Err(would_not_end(&left));
         }
