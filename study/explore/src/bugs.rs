@@ -34,7 +34,7 @@ pub struct Findings {
     pub unexplained: Vec<Unexplained>,
 }
 
-/// What became of a group when it was sent again.
+/// The result of sending a group again.
 enum Reproduction {
     Confirmed(Box<Bug>),
     /// Why it is not a bug.
