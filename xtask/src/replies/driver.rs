@@ -3,9 +3,9 @@
 //! A driver prints `ready PORT LIBRARY …`, where the port serves HTTP, and exits when its standard input is closed.
 //! `GET /LIBRARY/METHODS/TIMEOUT_MS/CANCEL_MS/HOST:PORT/…` makes one call to `HOST:PORT/…` for each of the methods,
 //! which are separated by commas, one after the other with one client. A POST has the body `ping`. It returns a JSON
-//! array with an object for each call: `{"status":N,"bytes":HEX,"error":TYPE}` with the status (0: none), the bytes that
-//! were read before the error, and the type of the error, empty if there was none; or `{"unsupported":true}` if the
-//! library has no way to set that limit or to cancel. With an envelope in the request, the call belongs to a traced
+//! array with an object for each call: `{"status":N,"bytes":HEX,"error":TYPE}` with the status (0: none), the bytes
+//! that were read before the error, and the type of the error, empty if there was none; or `{"unsupported":true}` if
+//! the library has no way to set that limit or to cancel. With an envelope in the request, the call belongs to a traced
 //! request.
 
 use super::case::Case;

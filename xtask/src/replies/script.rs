@@ -1,9 +1,10 @@
 //! Bytes that the scripts of HTTP replies send.
 //!
 //! A step is `pause MS`, `stall`, `reset`, `close`, or text to send. Text has placeholders: `{body A..B}` and
-//! `{binary A..B}` for these bytes of a body, `{tail A..B}` for bytes of a tail (either end may be missing or negative),
-//! `{N+tail}` for a number and `{#N+tail}` for one in hexadecimal, where `tail` is the tail's length. `{gzip N A..B}` is
-//! for bytes of a compressed body of N bytes and its tail, and the length of all of them is `gzipN` in a number.
+//! `{binary A..B}` for these bytes of a body, `{tail A..B}` for bytes of a tail (either end may be missing or
+//! negative), `{N+tail}` for a number and `{#N+tail}` for one in hexadecimal, where `tail` is the tail's length.
+//! `{gzip N A..B}` is for bytes of a compressed body of N bytes and its tail, and the length of all of them is `gzipN`
+//! in a number.
 
 use wire::bytes::put_str;
 use wire::carrier::append_tail;
