@@ -95,6 +95,21 @@ fn an_order_that_was_charged_and_failed_is_the_worst_bug() {
     assert!(page.contains("hard dependencies") && !page.contains("secret-u") && !page.contains(CARD));
 }
 
+/// The page and the checkout service have equal deadlines: if a call below hangs, either may give up first, and what the
+/// checkout service did is not received if the page does.
+#[test]
+fn a_call_that_was_given_up_leaves_no_case_without_a_verdict() {
+    let Some(shop) = Shop::shared() else { return };
+    let json = order(&shop, &["-s", "calls", "-k", "hang"]).exits(1).json();
+    assert_all_cases_are_listed(&json);
+    let space = &json["sweep"]["spaces"][0];
+    assert_eq!((space["cases"].as_u64(), space["unknown"].as_u64()), (Some(9), Some(0)), "{space}");
+    let is_below = |bug: &&Value| failed(bug) == "checkout/PlaceOrder" && bug["faults"][0]["callee"] != "checkout";
+    for bug in bugs(&json).iter().filter(is_below) {
+        assert_ne!(bug["harm"], "hard-dependency", "what had happened below is unknown: {bug}");
+    }
+}
+
 #[test]
 fn the_request_decides_which_kinds_are_injected() {
     let Some(shop) = Shop::shared() else { return };
@@ -126,6 +141,8 @@ fn the_request_decides_which_kinds_are_injected() {
     let worst = &bugs(&json)[0];
     assert_eq!((text(worst, "harm"), failed(worst).as_str()), ("state-changed", "cart/AddItem"), "{worst}");
     assert!(text(&worst["faults"][0], "kind") == "lost-reply", "{worst}");
+
+    assert!(json["sweep"]["spaces"].as_array().unwrap().iter().all(|space| space["unknown"] == 0), "{json}");
 
     // a request that only reads has no lost replies
     let json = shop.run(&["sweep", "--json", &shop.url("/orders")]).exits(1).json();

@@ -23,7 +23,9 @@ pub(crate) fn assess(case: &PlannedCase, reply: &Reply, oracle: &Oracle) -> Case
     let violation = oracle.violation(reply);
     // without a reply there is no evidence about faults: any of them may be the reason
     let no_reply = reply.status().is_none() && !reply.unreachable;
-    let is_history_lost = no_reply || (violation.is_some() && ending::broken_connection(&reply.trace).is_some());
+    let is_history_lost = no_reply
+        || ending::timed_out(&reply.trace).is_some()
+        || (violation.is_some() && ending::broken_connection(&reply.trace).is_some());
     let fired: Vec<u32> = if is_history_lost { sites.clone() } else { fired.into_iter().collect() };
     let unknown = if reply.unreachable {
         Some(format!("the target cannot be reached: {}", reply.reason.as_deref().unwrap_or("no connection")))

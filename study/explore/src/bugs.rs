@@ -289,7 +289,8 @@ fn is_same_failure(group: &Group, found: &Found, faults: &[Fault]) -> bool {
     let is_same_ending = key.ending.is_none_or(|ending| other.ending == Some(ending)) && key.status == other.status;
     if key.faulted.is_empty() || key.ending.is_none() {
         return is_same_ending
-            && (&key.failed, &key.fallback_of, key.worked) == (&other.failed, &other.fallback_of, other.worked);
+            && (&key.failed, &key.fallback_of) == (&other.failed, &other.fallback_of)
+            && (key.worked, key.lost) == (other.worked, other.lost);
     }
     // which call failed follows from the faults alone, so these must be the group's, or less specific
     let covers = |fault: &Fault| {

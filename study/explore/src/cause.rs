@@ -1,6 +1,7 @@
 //! Why a request failed: the call whose failure was not handled, the failures that were tolerated before it, and what
 //! had changed by then.
 
+use crate::ending::is_given_up;
 use crate::fingerprint::siphash_1_3;
 use crate::good_run::GoodRun;
 use model::sweep::CallName;
@@ -27,6 +28,9 @@ pub struct Cause {
     /// The failed call changes state, and its callee did its work: only the reply was lost or damaged.
     #[serde(default, skip_serializing_if = "is_false")]
     pub worked: bool,
+    /// The failed call got no reply although no fault fired at it: what its callee did is unknown.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub lost: bool,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -79,6 +83,7 @@ pub fn of(trace: &Trace, good: &GoodRun, faults: &[Fault]) -> Cause {
         fallback_of: fallback(trace, good).map(|call| good.short_name(call)),
         changed: !changed(trace, good, faults).is_empty(),
         worked: path.last().is_some_and(|call| trace.changes_state(call) && did_its_work(call, faults)),
+        lost: path.last().is_some_and(|call| is_given_up(call) || (call.fault.is_none() && !call.outcome.completed())),
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn describe(reproduced: Reproduced, failed: CallName, good: &GoodRun,
         Ending::Crashed => Harm::Crash,
         Ending::WrongContent => Harm::WrongContent,
         // in an incomplete trace it is unknown whether something had happened
-        Ending::ReturnedError if passed_on && is_complete => Harm::HardDependency,
+        Ending::ReturnedError if passed_on && is_complete && !found.cause.lost => Harm::HardDependency,
         Ending::ReturnedError | Ending::NoReply | Ending::TooSlow => Harm::Avoidable,
     };
     let faulted: Vec<String> =
@@ -76,6 +76,10 @@ pub(crate) fn describe(reproduced: Reproduced, failed: CallName, good: &GoodRun,
         _ if ending == Ending::NoReply && faults.iter().all(waits) => "no deadline within the timeout",
         _ => "",
     };
+    if found.cause.lost && ending == Ending::ReturnedError {
+        let name = &found.cause.failed;
+        story.sentences.push(format!("What {} did for {} is not recorded.", name.callee, name.call));
+    }
     if !is_complete {
         let gap = trace.gaps_with_reasons().into_iter().next();
         story.sentences.push(match gap {

@@ -1,11 +1,13 @@
 //! How a failing request ended, as far as it was observed.
 
 use model::sweep::Ending;
-use model::trace::{Call, Outcome, Trace};
+use model::trace::{Call, Outcome, Protocol, Trace};
 use requests::Reply;
 
 /// The gRPC code of a call whose connection broke.
 const UNAVAILABLE: u32 = 14;
+const DEADLINE_EXCEEDED: u32 = 4;
+const CANCELED: u32 = 1;
 /// The first words of the oracle's reason.
 const TOO_SLOW: &str = "took ";
 const TIMEOUT: &str = "no reply within";
@@ -37,9 +39,21 @@ pub fn broken_connection(trace: &Trace) -> Option<&Call> {
     trace.walk().into_iter().find(is_broken)
 }
 
+/// The call that its caller gave up although no fault fired at it. Its callee waited for a fault further down, and its
+/// history is lost.
+pub fn timed_out(trace: &Trace) -> Option<&Call> {
+    trace.walk().into_iter().find(|call| is_given_up(call))
+}
+
+/// Either its caller or the server of its callee ended it, and there is no history.
+pub fn is_given_up(call: &Call) -> bool {
+    let (Outcome::Failed { status } | Outcome::Replied { status }) = call.outcome else { return false };
+    let is_late = call.protocol == Protocol::Grpc || matches!(call.outcome, Outcome::Failed { .. });
+    call.fault.is_none() && call.scope.is_none() && is_late && matches!(status, DEADLINE_EXCEEDED | CANCELED)
+}
+
 /// How long the caller waited at the first call that a fault made to wait, if it gave up by itself.
 pub fn deadline_us(trace: &Trace, is_waiting: impl Fn(usize) -> bool) -> Option<u64> {
-    const DEADLINE_EXCEEDED: u32 = 4;
     let calls = trace.walk();
     let call = calls.iter().find(|call| call.fault.is_some_and(&is_waiting))?;
     (call.outcome == Outcome::Failed { status: DEADLINE_EXCEEDED }).then(|| call.duration_us()).flatten()

@@ -16,6 +16,8 @@ pub(crate) struct Key {
     pub fallback_of: Option<String>,
     /// The failed call did its work: another damage than if it had not.
     pub worked: bool,
+    /// What the callee of the failed call did is unknown.
+    pub lost: bool,
     pub ending: Option<Ending>,
     pub status: Option<u32>,
     /// The faulted calls, if the reply does not show which call failed.
@@ -62,6 +64,7 @@ impl Key {
             failed: cause.failed.clone(),
             fallback_of: cause.fallback_of.clone().filter(|_| shown),
             worked: cause.worked && shown,
+            lost: cause.lost && shown,
             ending,
             status,
             faulted,
@@ -142,6 +145,7 @@ fn add_without_cause(groups: &mut Vec<Group>, run: &SpaceRun, case: &Case, fault
         fallback_of: None,
         changed: false,
         worked: false,
+        lost: false,
     };
     let key = Key { faulted: Vec::new(), ..Key::of(&cause, case.ending, case.status, &[]) };
     let at = groups.iter().position(|group| group.key == key).unwrap_or_else(|| {
@@ -190,6 +194,7 @@ mod tests {
                 fallback_of: fallback_of.map(str::to_owned),
                 changed: false,
                 worked: false,
+                lost: false,
             };
             causes.insert(number as u64, cause);
             cases.push(Case {
