@@ -7,9 +7,10 @@ use super::expected::{Comparison, Finding, Page};
 use super::{Size, read_pages, sweep, tool};
 use crate::setup;
 use crate::shell::{command, quiet, root};
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -43,12 +44,13 @@ pub fn measure(size: &Size) -> Result<Comparison, String> {
 
 fn all_seeds(size: &Size, pages: &[Page], home: &Path) -> Result<Comparison, String> {
     let seeds = if size.quick { 3 } else { 200 };
+    let trust_file = trust_file(home)?;
     let mut compared = Comparison::default();
     // the bugs of the paper, then those of the seeds
     let choices = std::iter::once("paper".to_owned());
     let choices = choices.chain((0..seeds).map(|i| format!("random:{}", size.seed.wrapping_add(i))));
     for (i, bugs) in choices.enumerate() {
-        let shop = Planted::start(&bugs, home)?;
+        let shop = Planted::start(&bugs, &trust_file)?;
         for page in pages {
             let planted = page.planted.iter().filter(|finding| shop.sites.contains(&finding.id));
             let expected: Vec<&Finding> = page.findings.iter().chain(planted).collect();
@@ -62,6 +64,14 @@ fn all_seeds(size: &Size, pages: &[Page], home: &Path) -> Result<Comparison, Str
         }
     }
     Ok(compared)
+}
+
+/// Keys of the shop that is up.
+fn trust_file(home: &Path) -> Result<PathBuf, String> {
+    let output = quiet(tool(TARGET, home).args(["ps", "--json"]))?;
+    let status: Value = serde_json::from_slice(&output.stdout).map_err(|e| format!("faultloom ps: {e}"))?;
+    let file = status["state"]["trust_file"].as_str().ok_or("faultloom ps reports no trust file")?;
+    Ok(PathBuf::from(file))
 }
 
 /// The cart of the customer without a name, which the pages show.
@@ -87,9 +97,9 @@ impl Drop for Planted {
 }
 
 impl Planted {
-    fn start(bugs: &str, home: &Path) -> Result<Planted, String> {
-        let mut checkout = start_service("checkout", CHECKOUT_PORT, bugs, home)?;
-        let frontend = start_service("frontend", FRONTEND_PORT, bugs, home);
+    fn start(bugs: &str, trust_file: &Path) -> Result<Planted, String> {
+        let mut checkout = start_service("checkout", CHECKOUT_PORT, bugs, trust_file)?;
+        let frontend = start_service("frontend", FRONTEND_PORT, bugs, trust_file);
         let frontend = frontend.inspect_err(|_| drop(checkout.kill().and_then(|()| checkout.wait())))?;
         let mut shop = Planted { children: [checkout, frontend], sites: Vec::new() };
         shop.sites = planted_sites(&mut shop.children[1])?;
@@ -109,7 +119,7 @@ impl Planted {
     }
 }
 
-fn start_service(name: &str, port: u16, bugs: &str, home: &Path) -> Result<Child, String> {
+fn start_service(name: &str, port: u16, bugs: &str, trust_file: &Path) -> Result<Child, String> {
     let mut call = Command::new(root().join("out/shop").join(name));
     let mut peers: Vec<String> = Vec::new();
     for (service, port) in SERVICES {
@@ -121,7 +131,7 @@ fn start_service(name: &str, port: u16, bugs: &str, home: &Path) -> Result<Child
     call.env("CHECKOUT_ADDR", format!("127.0.0.1:{CHECKOUT_PORT}"))
         .env("PORT", port.to_string())
         .env("SHOP_BUGS", bugs)
-        .env("FAULTLOOM_TRUST_FILE", home.join("keys/shop.trust"))
+        .env("FAULTLOOM_TRUST_FILE", trust_file)
         .env("FAULTLOOM_SERVICE", name)
         .env("FAULTLOOM_PEERS", peers.join(","));
     call.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
