@@ -215,4 +215,32 @@ mod tests {
         assert_eq!(oracle("status below 500, /user = \"anna\""), shown);
         assert_eq!(oracle("status below 500, at most 5 ms"), "status below 500, at most 5 ms");
     }
+
+    #[test]
+    fn rules_about_calls_are_shown_and_values_of_the_state_are_not() {
+        let rule = "call rule 'at most 1 payment/Charge': 2 such calls";
+        assert_eq!(reason(rule), rule);
+        assert_eq!(
+            reason(r#"state at 'GET http://x/cart?user=anna': /owner is "anna", not "bob""#),
+            "state at 'GET http://x/cart?user=…': /owner has another value"
+        );
+        for (text, shown) in [
+            ("query 'SELECT card FROM t' returned 4711, not 1", "a query of the database returned another value"),
+            ("query 'SELECT card FROM t' failed: no such table", "a query of the database failed"),
+        ] {
+            assert_eq!(reason(text), shown);
+        }
+        assert!(!reason("program 'check --key hunter': anna's card was refused").contains("anna"));
+        let line = "faultloom record http://x/ --after 'GET http://x/cart?user=anna' --expect-json '$.owner=anna' \
+            --database shop.db --expect-sql 'SELECT card FROM t => 4711' --check 'check --key hunter' \
+            --expect-call 'at most 1 payment/Charge'";
+        let shown = "faultloom record http://x/ --after 'GET http://x/cart?user=…' --expect-json '$.owner=…' \
+            --database '…' --expect-sql '…' --check '…' --expect-call 'at most 1 payment/Charge'";
+        assert_eq!(command(line), shown);
+        let state =
+            "status below 500, at most 1 payment/Charge, after 'GET /cart' /owner = \"anna\", 'SELECT' returns 1";
+        assert_eq!(oracle(state), "status below 500, at most 1 payment/Charge, conditions on the state …");
+        let body = "status below 500, /user = \"anna\", program 'check'";
+        assert_eq!(oracle(body), "status below 500, conditions on the body and the state …");
+    }
 }

@@ -68,3 +68,54 @@ pub(crate) fn file(state_dir: &Path) -> PathBuf {
 fn now_unix_ms() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(mark: &str) -> UpState {
+        UpState {
+            format: UpState::FORMAT,
+            target: "t".into(),
+            target_file: "/t/target.yaml".into(),
+            entry: None,
+            environment: "t-0000".into(),
+            trust_file: "/t/trust".into(),
+            mark: mark.into(),
+            boot: String::new(),
+            supervisor: ProcessId::current(),
+            services: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_request_ends_with_its_file_its_holder_its_time_and_its_up() {
+        let dir = std::env::temp_dir().join(format!("faultloom-stop-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (ours, other) = (state("a"), state("b"));
+        let service = |state: &UpState| StopRequest::current(&dir, state).map(|request| request.service);
+        let minute = Duration::from_secs(60);
+
+        StopRequest::write(&dir, &ours, "currency", minute).unwrap();
+        assert_eq!(service(&ours).as_deref(), Some("currency"));
+        assert!(StopRequest::write(&dir, &ours, "cart", minute).is_err(), "one at a time");
+        StopRequest::remove(&dir);
+        assert_eq!(service(&ours), None);
+
+        StopRequest::write(&dir, &ours, "currency", minute).unwrap();
+        assert_eq!(service(&other), None, "it is for another up");
+        StopRequest::write(&dir, &ours, "currency", Duration::ZERO).unwrap();
+        assert_eq!(service(&ours), None, "its time is over");
+        assert!(!file(&dir).exists(), "what has ended is removed");
+
+        let dead = StopRequest {
+            mark: "a".into(),
+            service: "currency".into(),
+            holder: ProcessId { pid: std::process::id(), start_ticks: 1 },
+            until_unix_ms: u64::MAX,
+        };
+        std::fs::write(file(&dir), serde_json::to_string(&dead).unwrap()).unwrap();
+        assert_eq!(service(&ours), None, "its holder has died");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}
