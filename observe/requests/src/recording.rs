@@ -38,7 +38,7 @@ pub struct Reply {
     pub number: String,
     /// The replies to the requests sent after this one.
     pub after: Vec<StateReply>,
-    /// What the oracles that need more than this reply decided. Empty until they have been asked.
+    /// What the oracles that need more than this reply decided. Empty until they have run.
     pub checks: Vec<Checked>,
 }
 

@@ -211,6 +211,7 @@ async fn reproduce(
             failed.caller, failed.callee, failed.call
         )));
     }
+    let mut group = group.clone();
     let (mut faults, mut found, mut timed) = (group.faults.clone(), first, needs_timing(&group.faults));
     let mut relied_on_success = false;
     if is_reducible(&group.faults) {
@@ -222,7 +223,7 @@ async fn reproduce(
             let is_handled = other.as_ref().is_none_or(|other| other.reply.trace.entry.is_ok());
             relied_on_success |= is_handled && index == 0 && simpler.len() == 1 && !before.is_empty();
             let Some(other) = other else { continue };
-            if is_same_failure(group, &other, &simpler) && other.cause.changed >= found.cause.changed {
+            if is_same_failure(&group, &other, &simpler) && other.cause.changed >= found.cause.changed {
                 (faults, found, timed) = (simpler, other, is_timed);
                 break;
             }
@@ -234,8 +235,18 @@ async fn reproduce(
         let mut fewer = faults.clone();
         fewer.remove(at);
         match attempt(sweeper, sender, good, &fewer, has_crashed).await? {
-            Some(other) if is_same_failure(group, &other, &fewer) && other.cause.changed >= found.cause.changed => {
+            Some(other) if is_same_failure(&group, &other, &fewer) && other.cause.changed >= found.cause.changed => {
                 (faults, found) = (fewer, other);
+            }
+            // the same reply without the failure of that call: the caller went on after an earlier one
+            Some(other)
+                if at_failed_call(&found, good) == Some(at)
+                    && is_same_reply(&group, &other)
+                    && other.cause.changed >= found.cause.changed =>
+            {
+                group.key = other.key.clone();
+                (faults, found) = (fewer, other);
+                at = 0;
             }
             other => {
                 tolerated_alone &= other.is_none();
@@ -248,7 +259,7 @@ async fn reproduce(
         reproduced.log = Some(mark.excerpt(&reproduced.crashed(good)));
     }
     let again = again(record, &reproduced.faults);
-    Ok(Reproduction::Confirmed(Box::new(describe(reproduced, group.key.failed.clone(), good, again))))
+    Ok(Reproduction::Confirmed(Box::new(describe(reproduced, group.key.failed, good, again))))
 }
 
 /// A request that failed.
@@ -280,6 +291,16 @@ async fn attempt(
     let cause = cause::of(&sent.reply.trace, good, faults);
     let key = Key::of(&cause, Some(ending), sent.reply.status(), faults);
     Ok(Some(Found { reply: sent.reply, violation, crashed_by_faults, cause, key }))
+}
+
+/// The fault that fired at the call that is blamed, if the reply shows which one failed.
+fn at_failed_call(found: &Found, good: &GoodRun) -> Option<usize> {
+    let shown = found.key.faulted.is_empty();
+    cause::path(&found.reply.trace, good).last().filter(|_| shown).and_then(|call| call.fault)
+}
+
+fn is_same_reply(group: &Group, found: &Found) -> bool {
+    found.key.faulted.is_empty() && (found.key.ending, found.key.status) == (group.key.ending, group.key.status)
 }
 
 /// Whether a request failed at the group's call site with the group's reply. `faults`: those of the request.

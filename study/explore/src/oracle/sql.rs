@@ -214,7 +214,7 @@ mod tests {
             ("SELECT id FROM orders", "it returned 2 rows"),
             ("SELECT id FROM orders WHERE id = 1", "it returned 0 rows"),
             ("SELECT id, item FROM orders WHERE id = 7", "it returned 2 columns"),
-            ("SELECT id FROM nothing", "no such table"),
+            ("SELECT id FROM absent", "no such table"),
             ("DELETE FROM orders", "readonly"),
             ("SELECT 1; DELETE FROM orders", "readonly"),
         ] {
