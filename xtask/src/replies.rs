@@ -44,8 +44,8 @@ const MAX_UNTRACED_CALLS: usize = 30;
 /// difference is *rare*: a race, not a constant difference. A hang is a difference at once.
 const CONFIRMING_CALLS: usize = 20;
 
-/// Rare differences of one run that do not fail it; the goal of the bench is 0. Behind most of them was a race in a hook,
-/// but a library has races of its own, and a busy machine does not show all of their results in the untraced calls.
+/// Rare differences of one run that do not fail it; the goal of the bench is 0. Behind most of them was a race in a
+/// hook, but a library has races of its own, and on a busy machine the untraced calls do not show all of their results.
 const MAX_RARE: usize = 1;
 
 /// Calls at a time for each driver. Most of them wait.

@@ -127,9 +127,8 @@ async fn send(sweeper: &Sweeper, plan: &Plan) -> Result<Reply, Failure> {
 
 /// Why the trace does not show a stop at the moment of the delay.
 fn missed(delay: &Fault, trace: &Trace) -> Option<String> {
-    if trace.entry.scope.is_none() {
-        return None; // no reply, or none with a history: the moment is unknown, the failure is not
-    }
+    // no reply, or none with a history: the moment is unknown, the failure is not
+    trace.entry.scope.as_ref()?;
     let calls = trace.walk();
     let Some(at) = calls.iter().position(|call| call.fault.is_some()) else {
         return Some("the request did not reach the moment of the stop".to_owned());
