@@ -327,8 +327,8 @@ pub struct Record {
     /// A fault: 'currency/Convert unavailable after GetCurrencies×1'; may be repeated
     #[arg(long = "fault", short = 'f', value_name = "FAULT")]
     pub faults: Vec<String>,
-    /// Send what this file describes: the spec of a recording in JSON (`schema record`). A sweep writes one for each bug
-    /// whose command would contain cookies or bodies
+    /// Send what this file describes: the spec of a recording in JSON (`schema record`). A sweep writes one for each
+    /// bug whose command would contain cookies or bodies
     #[arg(long, value_name = "FILE", conflicts_with_all = ["discover", "url", "faults", "against", "count", "data", "method", "header", "proto", "before", "bridge", "timeout_ms", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
     pub spec: Option<PathBuf>,
     /// Check faults against this run instead of sending the request once without faults

@@ -95,8 +95,8 @@ fn an_order_that_was_charged_and_failed_is_the_worst_bug() {
     assert!(page.contains("hard dependencies") && !page.contains("secret-u") && !page.contains(CARD));
 }
 
-/// The page and the checkout service have equal deadlines: if a call below hangs, either may give up first, and what the
-/// checkout service did is not received if the page does.
+/// The page and the checkout service have equal deadlines: if a call below hangs, either may give up first, and what
+/// the checkout service did is not received if the page does.
 #[test]
 fn a_call_that_was_given_up_leaves_no_case_without_a_verdict() {
     let Some(shop) = Shop::shared() else { return };

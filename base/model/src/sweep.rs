@@ -45,8 +45,8 @@ pub struct Case {
     /// Equal for cases whose requests made the same calls with the same outcomes. Computed by `explore::fingerprint`.
     #[serde(rename = "pattern")]
     pub fingerprint: u64,
-    /// The key of its cause, if that is not the fingerprint: the same calls with the same outcomes have another cause if
-    /// a callee did its work and only its reply was lost.
+    /// The key of its cause, if that is not the fingerprint: the same calls with the same outcomes have another cause
+    /// if a callee did its work and only its reply was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<u64>,
 }

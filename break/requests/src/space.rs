@@ -61,8 +61,8 @@ impl SpaceKind {
     }
 }
 
-/// The fault injected at the sites of a space: its kind and argument. The argument 0 of [`FaultKind::Status`] stands for
-/// the status of an internal error: 13 for gRPC, 500 for HTTP.
+/// The fault injected at the sites of a space: its kind and argument. The argument 0 of [`FaultKind::Status`] stands
+/// for the status of an internal error: 13 for gRPC, 500 for HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     pub kind: FaultKind,

@@ -1,8 +1,8 @@
 //! Requests with side effects: an order empties its cart, so the next one needs another customer or a refilled cart.
 //!
 //! `{case}` in the path, a header or the body expands to a number that is unique over all requests of this and earlier
-//! processes. The requests to be sent `before` and `after` get the same number. They are sent without an envelope, and their status
-//! must be below 400.
+//! processes. The requests to be sent `before` and `after` get the same number. They are sent without an envelope, and
+//! their status must be below 400.
 
 use crate::request::RequestSpec;
 use std::borrow::Cow;

@@ -32,8 +32,8 @@ pub fn of(reply: &Reply, violation: &str, crashed_by_faults: &[String]) -> Endin
     }
 }
 
-/// The call whose callee closed the connection without a reply although no fault fired at it. The first one in the order
-/// of sending: those after it may be its consequences.
+/// The call whose callee closed the connection without a reply although no fault fired at it. The first one in the
+/// order of sending: those after it may be its consequences.
 pub fn broken_connection(trace: &Trace) -> Option<&Call> {
     let is_broken = |call: &&Call| call.fault.is_none() && call.outcome == Outcome::Failed { status: UNAVAILABLE };
     trace.walk().into_iter().find(is_broken)

@@ -160,8 +160,8 @@ impl CrashRecovery {
         Ok(SendResult::without_crash(reply))
     }
 
-    /// Sends once, to reproduce a crash that [`CrashRecovery::send`] attributed to these faults: services that crash again
-    /// are restarted, and the request is not repeated. A supervisor gives a service up that crashes too often.
+    /// Sends once, to reproduce a crash that [`CrashRecovery::send`] attributed to these faults: services that crash
+    /// again are restarted, and the request is not repeated. A supervisor gives a service up that crashes too often.
     pub async fn send_once(
         &self,
         sender: &mut Sender,

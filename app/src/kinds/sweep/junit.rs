@@ -1,8 +1,8 @@
 //! A sweep as a JUnit file, for CI systems that draw test results.
 //!
 //! ```text
-//! suite bugs     a failing test per bug, with its story and its command; one for all hard dependencies; one per group of
-//!                failing cases that belong to no bug
+//! suite bugs     a failing test per bug, with its story and its command; one for all hard dependencies; one per group
+//!                of failing cases that belong to no bug
 //! suite SPACE    one test: an error if cases have no verdict, else a success. Its failures are in the suite of bugs
 //! ```
 

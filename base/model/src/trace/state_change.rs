@@ -1,7 +1,7 @@
 //! Whether a call changes state, by its name.
 //!
-//! Only names are known, so this is a heuristic. It decides which calls get the fault `lost-reply` by default, and which
-//! bugs are the worst: state changed, and the user still got an error.
+//! Only names are known, so this is a heuristic. It decides which calls get the fault `lost-reply` by default, and
+//! which bugs are the worst: state changed, and the user still got an error.
 //!
 //! ```text
 //! HTTP   GET HEAD OPTIONS TRACE                          reads

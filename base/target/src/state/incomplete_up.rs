@@ -1,5 +1,5 @@
-//! Files of an `up` that was killed, with its reaper, before it had written its state. Nothing else names them, and they
-//! may hold keys.
+//! Files of an `up` that was killed, with its reaper, before it had written its state. Nothing else names them, and
+//! they may hold keys.
 
 use crate::state::{status_dir, trust_file, up_state};
 use std::fs;
