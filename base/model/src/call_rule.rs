@@ -97,7 +97,8 @@ fn counted(text: &str) -> Result<(u64, Calls), CallRuleError> {
 
 fn statuses(text: &str) -> Result<Vec<u32>, CallRuleError> {
     let code = |code: &str| {
-        code.trim().parse().map_err(|_| CallRuleError(format!("'{code}' is not a status code: then status 200,302")))
+        let code = code.trim();
+        code.parse().map_err(|_| CallRuleError(format!("'{code}' is not a status code: then status 200,302")))
     };
     text.split(',').map(code).collect()
 }

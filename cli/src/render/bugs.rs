@@ -92,6 +92,11 @@ fn dependencies(out: &mut String, needed: &[&Bug]) {
         plural(cases, "case")
     );
     lines(out, &names.join(" · "));
+    for bug in needed {
+        if let Some(real) = &bug.real_stop {
+            lines(out, &format!("{}: {}.", dependency(bug), real.describe()));
+        }
+    }
     let _ = writeln!(out, "      again:  {}", printable(&needed[0].again));
 }
 

@@ -166,13 +166,11 @@ pub(crate) fn hard_dependencies(sweep: &Sweep, run: &Run) -> String {
     );
     out.push_str("<details class=twin><summary>With the commands</summary><ul>");
     for bug in needed {
-        put!(
-            out,
-            "<li>{} <span>{}</span>{}",
-            text(&bug.title),
-            counted(bug.failing_cases, "failing case"),
-            again(&bug.again, run)
-        );
+        put!(out, "<li>{} <span>{}</span>", text(&bug.title), counted(bug.failing_cases, "failing case"));
+        if let Some(real) = &bug.real_stop {
+            put!(out, "<p class=sum>{}</p>", text(&real_stop(real)));
+        }
+        out.push_str(&again(&bug.again, run));
     }
     out.push_str("</ul></details></article>");
     out
