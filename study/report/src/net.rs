@@ -69,7 +69,7 @@ fn draw(graph: &Graph, placed: &Placed) -> String {
         if large { " large" } else { "" },
         width * LEAST_SCALE
     );
-    let labels = placed.nodes.iter().map(|(index, _)| graph.nodes[*index].label.as_str());
+    let labels = placed.nodes.keys().map(|index| graph.nodes[*index].label.as_str());
     let short = Short {
         labels: ShortNames::new(labels, if large { 22 } else { 17 }),
         places: ShortNames::new(graph.edges.iter().map(|edge| edge.at.as_str()), AT_COLUMNS),

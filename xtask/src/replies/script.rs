@@ -101,9 +101,9 @@ pub fn gunzip(file: &[u8]) -> Gunzipped {
 }
 
 fn crc32(bytes: &[u8]) -> u32 {
-    let crc = bytes
-        .iter()
-        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (crc & 1) * 0xEDB8_8320));
+    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0xEDB8_8320))
+    });
     !crc
 }
 
