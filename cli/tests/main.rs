@@ -14,6 +14,7 @@ mod exchange;
 mod exposure;
 mod fleet;
 mod flip;
+mod flip_external;
 mod flip_guide;
 mod flip_live;
 mod guide;

@@ -115,8 +115,8 @@ def main():
     left_out = groups(good_entry["scope"]["calls"][made:])
     y = picture.request(y + 22, "The same request, with currency failing after it answered GetCurrencies", bad_entry, left_out)
     y += ROW + 12
-    picture.text(LEFT, y, "SimpleTFI", "badtext")
-    picture.text(LEFT + 88, y, "currency fails after GetCurrencies succeeded: time of check to time of use")
+    picture.text(LEFT, y, "AVOIDABLE FAILURE", "badtext")
+    picture.text(LEFT + 148, y, "currency fails after GetCurrencies succeeded: time of check to time of use")
     height = y + 24
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" role="img">')
     print("<title>A recorded request as a tree with its times, and the same request with the fault that breaks it</title>")

@@ -71,7 +71,7 @@ test('a call that is given up while it connects lasts as long as the deadline', 
     const [sent, failed] = segment.events;
     assert.match(events(segment)[1], /^FAILED [14]( gap)?$/, `${name}: ${events(segment)}`);
     const lastedMs = (failed.atUs - sent.atUs) / 1000;
-    // The deadline began earlier, before a first call loaded its code. Without the time to connect, it would be about 0.
+    // The deadline began earlier, before a first call loaded its code. Without the time to connect, it would be near 0.
     assert.ok(lastedMs >= DEADLINE_MS / 2, `${name}: ${lastedMs} ms`);
   }
 });

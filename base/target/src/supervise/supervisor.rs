@@ -8,11 +8,12 @@
 //! A service that exits by itself is data, not an error: [`Supervisor::crashed`] reports it, [`Supervisor::restart`]
 //! starts it again, [`Supervisor::give_up`] does not.
 
+mod readiness;
+
 use crate::cleanup::owned_processes::{GRACE, OwnedProcesses};
 use crate::cleanup::reaper::{Reaper, ReaperCommand};
 use crate::file::address::Address;
 use crate::file::target::Target;
-use crate::health::ALIVE_FOR;
 use crate::sdk::SdkPaths;
 use crate::state::atomic_file::{self, cannot_write};
 use crate::state::lock::lock;
@@ -23,7 +24,6 @@ use crate::supervise::event::Event;
 use crate::supervise::instance::ServiceInstance;
 use crate::supervise::ports;
 use crate::supervise::reaper_monitor::{self, MonitoredReaper};
-use crate::supervise::service_log::ServiceLog;
 use crate::supervise::service_process::{Condition, ExitStatus, ServiceProcess, SharedEnvironment};
 use model::{Failure, Family};
 use process::{ProcessId, boot_id};
@@ -31,11 +31,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime};
-
-/// Time limit of one health check.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
-/// First and longest pause between health checks: most services are ready in a few hundred milliseconds.
-const CHECK_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
 
 pub type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
 
@@ -423,66 +418,6 @@ impl Inner {
         ports::check_free(service, &self.target.file.display().to_string())?;
         self.launch(at)?;
         self.write_state()
-    }
-
-    async fn wait_healthy(&self, at: usize) -> Result<(), Failure> {
-        let service = &self.target.services()[at];
-        let started = self.running().services[at].since().0;
-        let (mut pause, pause_max) = CHECK_PAUSES;
-        let mut observed = String::from("nothing yet");
-        loop {
-            let left = service.start_timeout.saturating_sub(started.elapsed());
-            if left.is_zero() {
-                return Err(self.never_healthy(at, &observed));
-            }
-            let result = service.health.check(left.min(CHECK_TIMEOUT)).await;
-            let condition = self.running().services[at].poll();
-            if let Condition::Exited(status) = condition {
-                return Err(self.exited_at_start(at, status));
-            }
-            let alive_long_enough = service.health != crate::Health::Alive || started.elapsed() >= ALIVE_FOR;
-            match result {
-                Ok(()) if alive_long_enough => break,
-                Ok(()) => observed = "alive".into(),
-                Err(state) => observed = state,
-            }
-            tracing::debug!(service = service.name, observed, "not healthy yet");
-            tokio::time::sleep(pause.min(left)).await;
-            pause = (pause * 3 / 2).min(pause_max);
-        }
-        self.running().services[at].set_healthy();
-        tracing::info!(service = service.name, seconds = started.elapsed().as_secs_f64(), "service healthy");
-        (self.options.on_event)(&Event::Healthy { service: service.name.clone(), after: started.elapsed() });
-        Ok(())
-    }
-
-    fn exited_at_start(&self, at: usize, status: ExitStatus) -> Failure {
-        let service = &self.target.services()[at];
-        let log = self.running().services[at].log().map(ServiceLog::tail_text).unwrap_or_default();
-        let next = match status {
-            ExitStatus::Code(0) => "its command must stay in the foreground; start it without a daemon option".into(),
-            _ => format!("try it by hand: cd {} && {}", service.directory.display(), service.command_line()),
-        };
-        Failure::environment(format!("service '{}' exited at start: {status}", service.name)).why(log).next(next)
-    }
-
-    fn never_healthy(&self, at: usize, observed: &str) -> Failure {
-        let service = &self.target.services()[at];
-        let Some(log) = self.running().services[at].log().map(ServiceLog::tail_text) else {
-            return Failure::environment(format!(
-                "service '{}' is not healthy and is not started by this tool",
-                service.name
-            ))
-            .why(format!("its check ({}), last result: {observed}", service.health))
-            .next("start it as usual, or give it a `command` in the target file");
-        };
-        Failure::environment(format!(
-            "service '{}' did not become healthy within {} s",
-            service.name,
-            service.start_timeout.as_secs_f64()
-        ))
-        .why(format!("its check ({}), last result: {observed}\n{}", service.health, log))
-        .next("if it only starts slowly, raise start_timeout_s; otherwise correct its `health` or the service")
     }
 
     /// Ends one service and reaps it, after `grace` by SIGKILL. Blocks for up to 18 s.
