@@ -1,8 +1,9 @@
 //! Sweeps that are interrupted by Ctrl-C, SIGKILL or a crashing service: no case is lost, no process remains.
 
-use crate::support::{Home, Shop, Started, can_shop, kill_dash_9, shop_target, wait_for};
+use crate::support::{Home, Shop, Started, can_shop, kill_dash_9, send_signal, shop_target, wait_for};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 const CASES: u64 = 16_384;
 
@@ -183,7 +184,18 @@ fn after_a_crash_during_a_recording_the_request_is_sent_again() {
     let Some(shop) = Shop::up("crash-record", "paper") else { return };
     let record = shop.home.start(&["record", "-n", "3000"]);
     wait_for("requests", || (lines(&shop.home, "traces.jsonl") > 200).then_some(()));
-    kill_dash_9(shop.pid("catalogue"));
+    // stopped first: a kill between two requests would affect none
+    let catalogue = shop.pid("catalogue");
+    send_signal(catalogue, "STOP");
+    let mut last = (0, Instant::now());
+    wait_for("a request that waits for the catalogue", || {
+        let now = lines(&shop.home, "traces.jsonl");
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+        (last.1.elapsed() > Duration::from_secs(1)).then_some(())
+    });
+    kill_dash_9(catalogue);
     let ran = record.wait().exits(0).says("3,000 requests, 0 failed");
     assert!(
         ran.err.contains("catalogue crashed on its own and was restarted; the request was sent again"),

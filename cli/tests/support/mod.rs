@@ -458,5 +458,9 @@ impl Drop for Shop {
 }
 
 pub fn kill_dash_9(pid: i32) {
-    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+    send_signal(pid, "KILL");
+}
+
+pub fn send_signal(pid: i32, name: &str) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
 }
