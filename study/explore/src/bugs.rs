@@ -5,7 +5,7 @@
 //! timing (the services are down from the start), *TFI* needs a moment.
 
 use crate::cause;
-use crate::description::{Reproduced, describe};
+use crate::description::{Reproduced, describe, verb};
 use crate::ending;
 use crate::good_run::GoodRun;
 use crate::groups::{self, Group, Key, needs_timing};
@@ -60,16 +60,19 @@ pub async fn find(
         failing_cases: group.failing_cases,
         spaces: group.spaces.clone(),
     };
+    let mut keys: Vec<&Key> = Vec::new();
     for (group, result) in groups.iter().zip(results) {
         match result {
             Reproduction::Confirmed(bug) => {
-                let is_same = |other: &Bug| {
-                    other.ending == bug.ending
-                        && other.trace.entry.outcome == bug.trace.entry.outcome
-                        && is_same_set(&other.faults, &bug.faults)
+                let is_same = |(other, key): (&Bug, &&Key)| {
+                    is_same_reply_and_set(other, &bug)
+                        || (key.is_same_site(&group.key) && (&other.failed, other.harm) == (&bug.failed, bug.harm))
                 };
-                let at = match findings.bugs.iter().position(is_same) {
-                    Some(same) => same,
+                let at = match findings.bugs.iter().zip(&keys).position(is_same) {
+                    Some(same) => {
+                        add_kind(&mut findings.bugs[same], &bug);
+                        same
+                    }
                     None if findings.bugs.len() >= BUGS_MAX => {
                         findings
                             .unexplained
@@ -78,6 +81,7 @@ pub async fn find(
                     }
                     None => {
                         findings.bugs.push(*bug);
+                        keys.push(&group.key);
                         findings.bugs.len() - 1
                     }
                 };
@@ -321,6 +325,22 @@ fn is_same_failure(group: &Group, found: &Found, faults: &[Fault]) -> bool {
         })
     };
     is_same_ending && faults.iter().all(covers)
+}
+
+fn is_same_reply_and_set(a: &Bug, b: &Bug) -> bool {
+    (a.ending, a.trace.entry.outcome) == (b.ending, b.trace.entry.outcome) && is_same_set(&a.faults, &b.faults)
+}
+
+/// Says that the bug also occurs with the kind of fault of `other`, which is the same bug.
+fn add_kind(bug: &mut Bug, other: &Bug) {
+    let ([one], [another]) = (bug.faults.as_slice(), other.faults.as_slice()) else { return };
+    if one.kind == another.kind {
+        return;
+    }
+    let sentence = format!("The same happens when {} {}.", other.failed.call, verb(another.kind));
+    if !bug.story.contains(&sentence) {
+        bug.story.push(sentence);
+    }
 }
 
 /// In any order: spaces may have found the same set in different orders.

@@ -7,6 +7,7 @@ use crate::good_run::GoodRun;
 use model::sweep::CallName;
 use model::trace::{Call, Trace};
 use model::{Fault, FaultKind};
+use request_faults::resolve::selects;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use wire::tree::ENTRY_CALLER;
@@ -31,6 +32,10 @@ pub struct Cause {
     /// The failed call got no reply although no fault fired at it: what its callee did is unknown.
     #[serde(default, skip_serializing_if = "is_false")]
     pub lost: bool,
+    /// The failed call is not in the trace: a fault made it wait, and a caller above gave up, so its history was lost.
+    /// The good run shows where it is made.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hidden: bool,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -73,18 +78,56 @@ fn last_scope<'a>(trace: &'a Trace, path: &[&'a Call]) -> &'a [Call] {
 /// `faults`: the plan of the request.
 pub fn of(trace: &Trace, good: &GoodRun, faults: &[Fault]) -> Cause {
     let path = path(trace, good);
-    let failed = path.last().map_or_else(|| good.name_of(&trace.entry), |call| good.name_of(call));
+    let hidden = hidden_wait(&path, good, faults);
+    let failed = hidden.as_ref().map(|hidden| hidden.call).or(path.last().copied()).unwrap_or(&trace.entry);
     let on_path = |call: &Call| path.iter().any(|p| p.id == call.id);
     let tolerated = trace.walk().into_iter().filter(|call| is_disturbed(call, good) && !on_path(call));
     Cause {
-        failed,
+        failed: good.name_of(failed),
         trusted: !succeeded_before(trace, good).is_empty(),
         tolerated: tolerated.map(|call| good.short_name(call)).collect(),
         fallback_of: fallback(trace, good).map(|call| good.short_name(call)),
-        changed: !changed(trace, good, faults).is_empty(),
+        changed: !changed(trace, good, faults).is_empty() || hidden.as_ref().is_some_and(HiddenWait::changed_before),
         worked: path.last().is_some_and(|call| trace.changes_state(call) && did_its_work(call, faults)),
         lost: path.last().is_some_and(|call| is_given_up(call) || (call.fault.is_none() && !call.outcome.completed())),
+        hidden: hidden.is_some(),
     }
+}
+
+/// A call of the good run that waited in the request with faults, where its history was lost.
+pub(crate) struct HiddenWait<'a> {
+    pub call: &'a Call,
+    /// The call that was given up, of the request with faults.
+    pub given_up: &'a Call,
+    /// Calls below the given-up one that change state and succeed before it in the good run.
+    pub changed: Vec<&'a Call>,
+}
+
+impl HiddenWait<'_> {
+    fn changed_before(&self) -> bool {
+        !self.changed.is_empty()
+    }
+}
+
+/// If the path ends at a call that its caller gave up: the only call below it, in the good run, that a fault makes
+/// wait. The faults are the only difference to the good run, so up to that call nothing else differs.
+pub(crate) fn hidden_wait<'a>(path: &[&'a Call], good: &'a GoodRun, faults: &[Fault]) -> Option<HiddenWait<'a>> {
+    let given_up = path.last().copied().filter(|call| is_given_up(call))?;
+    let below = good.below(given_up);
+    let waits = |call: &Call| {
+        let is_waiting = |fault: &&Fault| matches!(fault.kind, FaultKind::Hang | FaultKind::Delay);
+        faults.iter().filter(is_waiting).any(|fault| selects(&fault.selector, call))
+    };
+    let call = *below.iter().find(|call| waits(call))?;
+    let name = good.short_name(call);
+    if below.iter().any(|other| waits(other) && good.short_name(other) != name) {
+        return None;
+    }
+    let is_before = |other: &&&Call| other.ended_us.is_some_and(|ended| ended <= call.sent_us);
+    let changed =
+        below.iter().filter(is_before).filter(|other| !other.inherited && other.is_ok() && good.changes_state(other));
+    let changed = changed.copied().collect();
+    Some(HiddenWait { call, given_up, changed })
 }
 
 /// The failed call that the failing call is a substitute for.
@@ -111,8 +154,14 @@ fn did_its_work(call: &Call, faults: &[Fault]) -> bool {
     call.fault.and_then(|fault| faults.get(fault)).is_some_and(fires_after_work)
 }
 
-/// What the cause of a case is stored by, if that is not its fingerprint, which does not depend on the kinds of faults.
-pub(crate) fn key(faults: &[Fault], fingerprint: u64) -> Option<u64> {
+/// What the cause of a case is stored by, if that is not its fingerprint, which does not depend on the kinds of faults,
+/// and not on calls that are not in the trace.
+pub(crate) fn key(cause: &Cause, faults: &[Fault], fingerprint: u64) -> Option<u64> {
+    if cause.hidden {
+        let CallName { caller, callee, call } = &cause.failed;
+        let name = [caller, callee, call].map(|part| format!("{}:{part}", part.len())).concat();
+        return Some(siphash_1_3(&[&fingerprint.to_le_bytes()[..], b"hidden", name.as_bytes()].concat()));
+    }
     let input = [&fingerprint.to_le_bytes()[..], b"after the callee has run"].concat();
     faults.iter().any(fires_after_work).then(|| siphash_1_3(&input))
 }
@@ -241,6 +290,12 @@ mod tests {
         Trace { trace_id: String::new(), entry }
     }
 
+    fn trace_scope(service: &str, calls: Vec<Call>) -> Option<Box<Scope>> {
+        let mut scope = trace(200, &[]).entry.scope?;
+        (scope.service, scope.calls) = (service.to_owned(), calls);
+        Some(scope)
+    }
+
     fn faults(kind: FaultKind) -> Vec<Fault> {
         vec![Fault::new(kind, Selector::default())]
     }
@@ -301,5 +356,40 @@ mod tests {
             changed(&bad, &good, &faults(FaultKind::Unavailable)).is_empty(),
             "the charge may be another request's"
         );
+    }
+
+    /// `shop` calls `orders`, which calls `bank/Charge` and then `mail/Send`, and gives up while `mail/Send` hangs.
+    #[test]
+    fn a_call_that_waits_in_a_lost_history_is_taken_from_the_good_run() {
+        let made = |number, name, millis| {
+            let mut made = call(number, "orders", name, Outcome::Replied { status: 0 }, None);
+            (made.sent_us, made.ended_us) = (millis, Some(millis + 1));
+            made
+        };
+        let order = |calls: Vec<Call>| {
+            let mut trace = trace(200, &[("orders/Place", true)]);
+            let place = &mut trace.entry.scope.as_mut().unwrap().calls[0];
+            place.scope = trace_scope("orders", calls);
+            trace
+        };
+        let good = GoodRun::of(&order(vec![made(1, "bank/Charge", 1), made(2, "mail/Send", 5), made(3, "log/Put", 9)]));
+        let mut bad = trace(500, &[("orders/Place", true)]);
+        let place = &mut bad.entry.scope.as_mut().unwrap().calls[0];
+        place.outcome = Outcome::Failed { status: 4 };
+        let hang = |callee: &str| Fault::new(FaultKind::Hang, Selector::callee(callee));
+        let of = |faults: &[Fault]| {
+            let cause = of(&bad, &good, faults);
+            (cause.failed.call.clone(), cause.hidden, cause.changed)
+        };
+        assert_eq!(of(&[hang("mail")]), ("Send".to_owned(), true, true));
+        assert_eq!(of(&[hang("bank")]), ("Charge".to_owned(), true, false), "nothing comes before it");
+        assert_eq!(of(&[hang("mail"), hang("log")]), ("Place".to_owned(), false, false), "either may be the reason");
+        assert_eq!(of(&[hang("elsewhere")]), ("Place".to_owned(), false, false));
+        assert_eq!(of(&faults(FaultKind::Unavailable)), ("Place".to_owned(), false, false));
+        let keys = ["mail", "bank"].map(|callee| {
+            let faults = [hang(callee)];
+            key(&super::of(&bad, &good, &faults), &faults, 7)
+        });
+        assert!(keys[0].is_some() && keys[0] != keys[1], "traces without these calls are equal");
     }
 }

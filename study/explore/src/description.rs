@@ -53,14 +53,16 @@ pub(crate) fn describe(reproduced: Reproduced, failed: CallName, good: &GoodRun,
         Ending::WrongContent | Ending::TooSlow => Vec::new(),
     };
     let changed: Vec<&Call> = if trace.entry.is_ok() { Vec::new() } else { changed };
-    let is_complete = !has_missing_calls(trace) && !good.is_incomplete;
+    let path = cause::path(trace, good);
+    let hidden = cause::hidden_wait(&path, good, faults).map_or(Vec::new(), |hidden| hidden.changed);
+    let is_complete = !has_missing_calls(trace);
     let passed_on = !is_deep
         && !reproduced.relied_on_success
         && story.substitute.is_none()
         && ending == Ending::ReturnedError
         && cause::is_passed_on(trace, good);
     let harm = match ending {
-        _ if !changed.is_empty() => Harm::StateChanged,
+        _ if !changed.is_empty() || (!hidden.is_empty() && !trace.entry.is_ok()) => Harm::StateChanged,
         Ending::Crashed => Harm::Crash,
         Ending::WrongContent => Harm::WrongContent,
         // in an incomplete trace it is unknown whether something had happened
@@ -76,11 +78,11 @@ pub(crate) fn describe(reproduced: Reproduced, failed: CallName, good: &GoodRun,
         _ if ending == Ending::NoReply && faults.iter().all(waits) => "no deadline within the timeout",
         _ => "",
     };
-    if found.cause.lost && ending == Ending::ReturnedError {
+    if found.cause.lost && !found.cause.hidden && ending == Ending::ReturnedError {
         let name = &found.cause.failed;
         story.sentences.push(format!("What {} did for {} is not recorded.", name.callee, name.call));
     }
-    if !is_complete {
+    if !is_complete || good.is_incomplete {
         let gap = trace.gaps_with_reasons().into_iter().next();
         story.sentences.push(match gap {
             Some(gap) => format!("The trace is incomplete at {}/{}: {}.", gap.callee, gap.call, gap.reason),
@@ -88,7 +90,7 @@ pub(crate) fn describe(reproduced: Reproduced, failed: CallName, good: &GoodRun,
         });
     }
     let changed_names = changed.iter().map(|call| good.name_of(call)).collect::<Vec<_>>();
-    let title = title(&reproduced, ending, &changed, &story, good);
+    let title = title(&reproduced, ending, &changed, &hidden, &story, good);
     Bug {
         name: format!("{}{}", if is_deep { "Deep" } else { "Simple" }, if *timed { "TFI" } else { "RLFI" }),
         title,
@@ -114,7 +116,15 @@ fn waits(fault: &Fault) -> bool {
 }
 
 /// The damage, then its condition: `POST /checkout returns 503 although Charge succeeded, when shipping fails`.
-fn title(reproduced: &Reproduced, ending: Ending, changed: &[&Call], story: &Story, good: &GoodRun) -> String {
+/// `hidden`: calls that succeed before in the good run, and may have succeeded.
+fn title(
+    reproduced: &Reproduced,
+    ending: Ending,
+    changed: &[&Call],
+    hidden: &[&Call],
+    story: &Story,
+    good: &GoodRun,
+) -> String {
     let Reproduced { found, faults, timed, .. } = reproduced;
     let trace = &found.reply.trace;
     let request = good.name_of(&trace.entry).call;
@@ -136,16 +146,10 @@ fn title(reproduced: &Reproduced, ending: Ending, changed: &[&Call], story: &Sto
         (_, Outcome::Replied { status }, protocol) => format!("returns {}", status_text(status, protocol)),
         (_, Outcome::Failed { .. } | Outcome::Open, _) => "gets no reply".to_owned(),
     };
-    let mut names: Vec<String> = Vec::new();
-    for call in changed {
-        let name = good.name_of(call).call;
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let damage = match names.as_slice() {
-        [] => damage,
-        names => format!("{} although {} succeeded,", damage.trim_end_matches(','), names.join(", ")),
+    let damage = match (names(changed, good).as_slice(), names(hidden, good).as_slice()) {
+        ([], []) => damage,
+        ([], hidden) => format!("{}, perhaps after {},", damage.trim_end_matches(','), hidden.join(", ")),
+        (changed, _) => format!("{} although {} succeeded,", damage.trim_end_matches(','), changed.join(", ")),
     };
     let Some(condition) = condition(reproduced, *timed, good) else {
         return format!("{request} {} without any fault", damage.trim_end_matches(','));
@@ -155,6 +159,18 @@ fn title(reproduced: &Reproduced, ending: Ending, changed: &[&Call], story: &Sto
         _ => String::new(),
     };
     format!("{request} {damage} when {condition}{fallback}")
+}
+
+/// Each once.
+fn names(calls: &[&Call], good: &GoodRun) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for call in calls {
+        let name = good.name_of(call).call;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// `currency fails after GetCurrencies succeeded`; None without faults.
@@ -217,7 +233,7 @@ fn wrong_content(violation: &str) -> String {
     }
 }
 
-fn verb(kind: FaultKind) -> &'static str {
+pub(crate) fn verb(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::Unavailable => "fails",
         FaultKind::Status => "returns an error",

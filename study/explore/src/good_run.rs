@@ -31,6 +31,7 @@ pub struct GoodRun {
     /// Caller, `callee/call` and outcome of calls that fail without any fault.
     failures: HashSet<(String, String, Outcome)>,
     pub is_incomplete: bool,
+    trace: Trace,
 }
 
 impl GoodRun {
@@ -41,6 +42,7 @@ impl GoodRun {
             callees: HashMap::new(),
             failures: HashSet::new(),
             is_incomplete: has_missing_calls(trace),
+            trace: trace.clone(),
         };
         for call in std::iter::once(&trace.entry).chain(trace.walk()) {
             let own = (call.callee.clone(), call.label().to_owned());
@@ -95,6 +97,24 @@ impl GoodRun {
     /// Whether this call ends like this without any fault, too.
     pub fn fails_like(&self, call: &Call) -> bool {
         !self.failures.is_empty() && self.failures.contains(&(call.caller.clone(), self.short_name(call), call.outcome))
+    }
+
+    /// The calls that the good run makes below this one, nested ones included, each before those it makes.
+    pub fn below(&self, call: &Call) -> Vec<&Call> {
+        let name = self.short_name(call);
+        let is_same = |other: &&Call| other.caller == call.caller && self.short_name(other) == name;
+        let mut below: Vec<&Call> = Vec::new();
+        let mut stack: Vec<&Call> =
+            self.trace.walk().into_iter().find(is_same).map_or(&[][..], Call::calls).iter().rev().collect();
+        while let Some(call) = stack.pop() {
+            below.push(call);
+            stack.extend(call.calls().iter().rev());
+        }
+        below
+    }
+
+    pub fn changes_state(&self, call: &Call) -> bool {
+        self.trace.changes_state(call)
     }
 
     /// Whether the good run makes this call, as far as is known.

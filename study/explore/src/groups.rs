@@ -72,6 +72,15 @@ impl Key {
     }
 }
 
+impl Key {
+    /// Whether the reply shows that the same call failed, whether or not its callee did its work.
+    pub fn is_same_site(&self, other: &Key) -> bool {
+        let faulted_is_empty = self.faulted.is_empty() && other.faulted.is_empty();
+        let site = |key: &Key| (key.failed.clone(), key.fallback_of.clone(), key.ending, key.status);
+        faulted_is_empty && site(self) == site(other)
+    }
+}
+
 pub(crate) fn needs_timing(faults: &[Fault]) -> bool {
     faults.iter().any(|f| f.nth != 0 || !f.after.is_empty())
 }
@@ -110,7 +119,8 @@ pub(crate) fn of(runs: &[SpaceRun]) -> Groups {
             }
         }
     }
-    groups.sort_by_key(|group| (group.faults.len(), needs_timing(&group.faults)));
+    let has_reached_callee = |group: &Group| group.key.worked || group.key.lost;
+    groups.sort_by_key(|group| (group.faults.len(), needs_timing(&group.faults), has_reached_callee(group)));
     Groups { groups, without_cause }
 }
 
@@ -146,6 +156,7 @@ fn add_without_cause(groups: &mut Vec<Group>, run: &SpaceRun, case: &Case, fault
         changed: false,
         worked: false,
         lost: false,
+        hidden: false,
     };
     let key = Key { faulted: Vec::new(), ..Key::of(&cause, case.ending, case.status, &[]) };
     let at = groups.iter().position(|group| group.key == key).unwrap_or_else(|| {
@@ -195,6 +206,7 @@ mod tests {
                 changed: false,
                 worked: false,
                 lost: false,
+                hidden: false,
             };
             causes.insert(number as u64, cause);
             cases.push(Case {

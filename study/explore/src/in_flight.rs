@@ -86,7 +86,8 @@ impl<'a> InFlight<'a> {
                     let mut assessed = assess(&case, &sent.reply, &oracle);
                     fail_if_crashed(&mut assessed, &sent.crashed_by_faults);
                     let cause = (assessed.verdict == Verdict::Fail).then(|| cause::of(trace, &good, &case.faults));
-                    assessed.cause = cause.as_ref().and_then(|_| cause::key(&case.faults, assessed.fingerprint));
+                    assessed.cause =
+                        cause.as_ref().and_then(|cause| cause::key(cause, &case.faults, assessed.fingerprint));
                     let observation = observe.map(|observe| observe(&case, trace));
                     let record = CaseRecord { case: in_site_order(assessed), cause, observation };
                     Ok(CompletedCase { record, repeated: sent.repeated, crashed: sent.crashed })

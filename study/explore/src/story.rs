@@ -1,10 +1,11 @@
 //! What happened in a failing request, in sentences that state only what its trace shows.
 
-use crate::cause::{is_disturbed, is_substitute, path};
+use crate::cause::{HiddenWait, hidden_wait, is_disturbed, is_substitute, path};
 use crate::ending::broken_connection;
 use crate::good_run::GoodRun;
 use model::trace::{Call, Outcome, Protocol, Scope, Trace};
 use model::{Fault, FaultKind};
+use request_faults::resolve::selects;
 
 pub(crate) struct Story {
     pub sentences: Vec<String>,
@@ -28,6 +29,9 @@ pub(crate) fn story(facts: &Facts) -> Story {
     let Facts { trace, good, .. } = *facts;
     let path = path(trace, good);
     let mut story = Story { sentences: Vec::new(), substitute: None };
+    if let Some(hidden) = hidden_wait(&path, good, facts.faults) {
+        story.sentences.extend(hidden_sentences(&hidden, facts));
+    }
     for depth in (0..path.len()).rev() {
         let answered = if depth == 0 { &trace.entry } else { path[depth - 1] };
         if let Some(scope) = answered.scope.as_deref() {
@@ -40,6 +44,38 @@ pub(crate) fn story(facts: &Facts) -> Story {
         story.sentences.push(without_failed_call(facts));
     }
     story
+}
+
+/// A fault made a call wait, and the history of its caller was lost, since a caller above gave up.
+fn hidden_sentences(hidden: &HiddenWait, facts: &Facts) -> Vec<String> {
+    let Facts { good, faults, .. } = *facts;
+    let HiddenWait { call, given_up, changed } = hidden;
+    let kind = faults.iter().find(|fault| selects(&fault.selector, call)).map(|fault| (fault.kind, fault.arg));
+    let waited = match kind {
+        Some((FaultKind::Delay, ms)) => format!("was delayed by {ms} ms"),
+        _ => "hung".to_owned(),
+    };
+    let name = good.name_of(call);
+    let given_up_after = given_up.duration_us().map_or(String::new(), |us| format!(" after {} ms", us / 1000));
+    let mut sentences = vec![format!(
+        "{} {waited}, and {} waited for it without a deadline before that of {}, which gave up{given_up_after}.",
+        good.short_name(call),
+        name.caller,
+        given_up.caller,
+    )];
+    let mut names: Vec<String> = changed.iter().map(|call| good.name_of(call).call).collect();
+    names.dedup();
+    let callee = good.callee_of(given_up);
+    let label = good.name_of(given_up).call;
+    sentences.push(match names.as_slice() {
+        [] => format!("What {callee} did for {label} is not recorded."),
+        names => format!(
+            "What {callee} did for {label} is not recorded; in the good run, {} {} before that call.",
+            names.join(" and "),
+            if names.len() == 1 { "succeeds" } else { "succeed" },
+        ),
+    });
+    sentences
 }
 
 /// The request failed, and its trace has no failed call, or there is no trace.

@@ -13,9 +13,6 @@ use std::path::PathBuf;
 /// Runs of each area under load. They find a test that fails once in ten runs with a probability of 65 %.
 const REPEATS: usize = 10;
 
-/// SIGKILLs of the tool, its supervisor, its reaper, the engine and services at random moments. About 75 minutes.
-const KILLS: &str = "10000";
-
 /// Runs all steps in order. Takes hours.
 pub fn soak() -> Result<(), String> {
     super::test(&["set-up"])?;
@@ -37,9 +34,6 @@ pub fn soak() -> Result<(), String> {
         binaries(|test| test.package == "faultloom" && !test.is_unit, &[], &[("FAULTLOOM_SOAK", "1")])
     })?;
     steps.run("robust", || crate::bench::robust::bench().map(|()| "completed".into()))?;
-    steps.run("kills", || {
-        binaries(|test| test.package == "faultloom" && !test.is_unit, &["kills::a_kill"], &[("FAULTLOOM_KILLS", KILLS)])
-    })?;
     steps.run("python", || {
         setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
         let python = root().join("out/python-sdk/bin/python");
