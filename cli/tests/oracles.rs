@@ -216,6 +216,36 @@ fn the_state_is_queried_after_each_case() {
     shop.end();
 }
 
+/// The charges are in SQLite, so this database has a constant table: what is tested is the way to PostgreSQL.
+#[test]
+#[cfg(feature = "postgres")]
+fn queries_of_postgresql_decide_about_each_case() {
+    let Some(cluster) = crate::postgres::Cluster::shared() else { return };
+    let database = cluster.database("oracle");
+    cluster.sql("oracle", "CREATE TABLE charges (id bigint, paid numeric(6, 2)); INSERT INTO charges VALUES (1, 2.50)");
+    let shop = Shop::start("oracle-postgres", "");
+    let sweep = |query: &str| shop.order("sweep", &["--database", &database, "--expect-sql", query]);
+    for query in ["SELECT count(*) FROM charges => 1", "SELECT paid FROM charges => 2.50", "SELECT NULL => NULL"] {
+        sweep(query).exits(0);
+    }
+    for (query, why) in [
+        ("SELECT count(*) FROM charges => 7", "returned 1, not 7"),
+        ("DELETE FROM charges => 1", "read-only transaction"),
+        ("SELECT x FROM missing => 1", "does not exist"),
+        ("SELECT id, paid FROM charges => 1", "2 columns"),
+        ("SELECT pg_sleep(60) => 1", "no result within 5 s"),
+    ] {
+        let refused = sweep(query).exits(5);
+        let said = refused.out + &refused.err;
+        assert!(said.contains(why), "{query}: {said}");
+    }
+    let gone = database.replace("/oracle", "/gone");
+    let refused = shop.order("sweep", &["--database", &gone, "--expect-sql", "SELECT 1 => 1"]).exits(5);
+    assert!((refused.out + &refused.err).contains("\"gone\" does not exist"));
+    assert_eq!(cluster.sql("oracle", "SELECT count(*) FROM charges"), "1\n");
+    shop.end();
+}
+
 #[test]
 fn a_query_that_changes_what_it_returns_is_refused() {
     let shop = Shop::start("oracle-changes", "");

@@ -63,7 +63,12 @@ fn is_version(part: &str) -> bool {
 fn is_parameter(part: &str) -> bool {
     let name = part.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let name = name.map(|name| name.trim_start_matches('*').trim_end_matches("..."));
-    name.is_some_and(is_word)
+    // the name is from the source of the program, not from a request
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+    };
+    name.is_some_and(|name| name.len() <= WORD_MAX && is_name(name))
 }
 
 /// The host and port of a URL without a user and a password.
@@ -245,6 +250,7 @@ mod tests {
     fn only_listed_parts_of_paths_are_shown() {
         for (raw, shown) in [
             ("/api/v1/items/{id}", "/api/v1/items/{id}"),
+            ("/users/{userId}/{card 4711}", "/users/{userId}/…"),
             ("/users/{user_id}/{*path}", "/users/{user_id}/{*path}"),
             ("/static/logo.png", "/static/logo.png"),
             ("/reset/SECRETlettersonly/x", "/reset/…/x"),

@@ -1,7 +1,7 @@
 //! Events of a use case as lines on standard error, with a progress line for work that is counted.
 
 use super::flip;
-use super::progress::{Line, Meter};
+use super::progress::{Line, Meter, SPACE_NAME};
 use app::Event;
 use app::event::Progress;
 use app::text::{grouped, plural, seconds};
@@ -93,7 +93,7 @@ fn space_line(space: &Space, stored: u64) -> String {
     let unknown = if space.unknown > 0 { format!("   {} unknown", grouped(space.unknown)) } else { String::new() };
     let before = if stored > 0 { format!(", {} before", grouped(stored)) } else { String::new() };
     format!(
-        " ✓ {:<14} {:>6} of {:<6}  {:>13}   {:>3} behaviors{unknown}   {}  ({}/s{before})",
+        " ✓ {:<SPACE_NAME$} {:>6} of {:<6}  {:>13}   {:>3} behaviors{unknown}   {}  ({}/s{before})",
         space.name,
         grouped(space.cases),
         grouped(space.cases),

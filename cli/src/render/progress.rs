@@ -10,6 +10,9 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 /// A rate over less time is not shown.
 const RATE_AFTER: Duration = Duration::from_millis(300);
 
+/// Columns of the name of a space: `crash-points lost-reply`.
+pub const SPACE_NAME: usize = 23;
+
 /// One state of a progress line. Without a total, only `words` is shown.
 pub struct Line {
     name: String,
@@ -91,7 +94,7 @@ impl Meter {
             bar.set_message(p.name.clone());
             bar.set_prefix(counts);
         } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
-            eprintln!("   {:<14} {counts}", p.name);
+            eprintln!("   {:<SPACE_NAME$} {counts}", p.name);
             self.last_line = Instant::now();
         }
     }

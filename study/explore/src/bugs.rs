@@ -293,7 +293,7 @@ async fn attempt(
     let Some(violation) = crash.or_else(|| sweeper.oracle.violation(&sent.reply)) else { return Ok(None) };
     let ending = ending::of(&sent.reply, &violation, &crashed_by_faults);
     let cause = cause::of(&sent.reply.trace, good, faults);
-    let key = Key::of(&cause, Some(ending), sent.reply.status(), faults);
+    let key = Key::of(&cause, Some(ending), sent.reply.status(), Some(&violation), faults);
     Ok(Some(Found { reply: sent.reply, violation, crashed_by_faults, cause, key }))
 }
 
@@ -311,7 +311,8 @@ fn is_same_reply(group: &Group, found: &Found) -> bool {
 fn is_same_failure(group: &Group, found: &Found, faults: &[Fault]) -> bool {
     let (key, other) = (&group.key, &found.key);
     // cases of earlier versions have no ending
-    let is_same_ending = key.ending.is_none_or(|ending| other.ending == Some(ending)) && key.status == other.status;
+    let is_same_ending = key.ending.is_none_or(|ending| other.ending == Some(ending))
+        && (key.status, &key.rule) == (other.status, &other.rule);
     if key.faulted.is_empty() || key.ending.is_none() {
         return is_same_ending
             && (&key.failed, &key.fallback_of) == (&other.failed, &other.fallback_of)

@@ -5,6 +5,7 @@
 //! names the calls, and larger sets belong to it. Failing replies that differ are never one group.
 
 use crate::cause::Cause;
+use crate::oracle::call_rules;
 use crate::runner::SpaceRun;
 use model::sweep::{CallName, Case, Ending};
 use model::{Fault, Verdict};
@@ -22,6 +23,8 @@ pub(crate) struct Key {
     pub status: Option<u32>,
     /// The faulted calls, if the reply does not show which call failed.
     pub faulted: Vec<String>,
+    /// The rule about calls that was violated: no charge and two charges are different damages of one reply.
+    pub rule: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +51,14 @@ fn shows_failed_call(ending: Option<Ending>, cause: &Cause) -> bool {
 }
 
 impl Key {
-    pub fn of(cause: &Cause, ending: Option<Ending>, status: Option<u32>, faults: &[Fault]) -> Key {
+    /// `violation`: which condition the reply violated, and how.
+    pub fn of(
+        cause: &Cause,
+        ending: Option<Ending>,
+        status: Option<u32>,
+        violation: Option<&str>,
+        faults: &[Fault],
+    ) -> Key {
         let mut faulted: Vec<String> = Vec::new();
         if !shows_failed_call(ending, cause) {
             let parts = |fault: &Fault| {
@@ -68,6 +78,7 @@ impl Key {
             ending,
             status,
             faulted,
+            rule: violation.and_then(call_rules::violated).map(str::to_owned),
         }
     }
 }
@@ -76,7 +87,7 @@ impl Key {
     /// Whether the reply shows that the same call failed, whether or not its callee did its work.
     pub fn is_same_site(&self, other: &Key) -> bool {
         let faulted_is_empty = self.faulted.is_empty() && other.faulted.is_empty();
-        let site = |key: &Key| (key.failed.clone(), key.fallback_of.clone(), key.ending, key.status);
+        let site = |key: &Key| (key.failed.clone(), key.fallback_of.clone(), key.ending, key.status, key.rule.clone());
         faulted_is_empty && site(self) == site(other)
     }
 }
@@ -104,7 +115,7 @@ pub(crate) fn of(runs: &[SpaceRun]) -> Groups {
                 groups[at].count(run);
                 continue;
             }
-            let key = Key::of(cause, case.ending, case.status, &faults);
+            let key = Key::of(cause, case.ending, case.status, case.reason.as_deref(), &faults);
             let at = *index.entry(key.clone()).or_insert_with(|| {
                 groups.push(Group::new(key, cause.clone(), faults.clone()));
                 groups.len() - 1
@@ -132,7 +143,8 @@ fn rank(cause: &Cause, faults: &[Fault]) -> (bool, usize, bool) {
 /// The group of a failing set that this case contains and that ended in the same way.
 fn smaller_set(groups: &[Group], space: usize, case: &Case) -> Option<usize> {
     groups.iter().position(|group| {
-        (group.key.ending, group.key.status) == (case.ending, case.status)
+        let rule = case.reason.as_deref().and_then(call_rules::violated);
+        (group.key.ending, group.key.status, group.key.rule.as_deref()) == (case.ending, case.status, rule)
             && group
                 .minimal
                 .iter()
@@ -158,7 +170,7 @@ fn add_without_cause(groups: &mut Vec<Group>, run: &SpaceRun, case: &Case, fault
         lost: false,
         hidden: false,
     };
-    let key = Key { faulted: Vec::new(), ..Key::of(&cause, case.ending, case.status, &[]) };
+    let key = Key { faulted: Vec::new(), ..Key::of(&cause, case.ending, case.status, None, &[]) };
     let at = groups.iter().position(|group| group.key == key).unwrap_or_else(|| {
         groups.push(Group::new(key, cause, faults));
         groups.len() - 1
@@ -264,6 +276,20 @@ mod tests {
         let cases: [Failing; 3] =
             [(&[1], None, ERROR, 500), (&[2], None, ERROR, 503), (&[3], None, Ending::WrongContent, 200)];
         assert_eq!(sizes(&cases), [(1, 1), (1, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn one_reply_that_violates_different_rules_is_several_groups() {
+        let wrong = Ending::WrongContent;
+        let mut run = run(&[(&[1], None, wrong, 200), (&[2], None, wrong, 200), (&[1, 2], None, wrong, 200)]);
+        let reasons = ["'at least 1 currency/Convert': 0 such calls", "'at most 1 currency/Convert': 2 such calls"];
+        for (case, rule) in run.cases.iter_mut().zip([0, 1, 1]) {
+            case.reason = Some(format!("call rule {}", reasons[rule]));
+        }
+        let groups = of(&[run]).groups;
+        let found: Vec<_> = groups.iter().map(|group| (group.key.rule.as_deref(), group.failing_cases)).collect();
+        let rules = ["at least 1 currency/Convert", "at most 1 currency/Convert"].map(Some);
+        assert_eq!(found, [(rules[0], 1), (rules[1], 2)]);
     }
 
     /// The last failed call of a page that tolerates all of them is not why it is incomplete.

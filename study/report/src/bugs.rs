@@ -38,7 +38,7 @@ pub(crate) fn command(line: &str) -> String {
 }
 
 /// Without values of the reply.
-fn real_stop(real: &RealStop) -> String {
+pub fn real_stop(real: &RealStop) -> String {
     match real {
         RealStop::Confirmed { stopped, violation } => {
             RealStop::Confirmed { stopped: stopped.clone(), violation: redact::reason(violation) }.describe()

@@ -27,6 +27,7 @@ mod notes;
 mod page;
 mod recording;
 mod redact;
+pub use bugs::real_stop as real_stop_without_values;
 pub use redact::{command as command_without_secrets, reason as reason_without_values};
 mod rows;
 mod services;

@@ -82,6 +82,9 @@ fn story(bug: &Bug) -> String {
             None => format!("The log of {} shows the crash; `faultloom show` prints its lines.", log.service),
         });
     }
+    if let Some(real) = &bug.real_stop {
+        lines.push(format!("{}.", report::real_stop_without_values(real).trim_end_matches('.')));
+    }
     lines.push(format!("Fails in {} ({}).", plural(bug.failing_cases, "case"), bug.spaces.join(", ")));
     lines.push("See it again:".to_owned());
     lines.push(format!("    {}", again(&bug.again)));

@@ -35,6 +35,11 @@ pub(crate) fn decide(rule: &CallRule, evidence: &Evidence) -> Decision {
     }
 }
 
+/// The rule of a violation that [`decide`] returned.
+pub(crate) fn violated(violation: &str) -> Option<&str> {
+    violation.strip_prefix("call rule '")?.split_once("': ").map(|(rule, _)| rule)
+}
+
 /// The call was sent by its caller. Most faults answer it before that.
 fn was_sent(call: &Call, faults: &[Fault]) -> bool {
     let kind = call.fault.and_then(|index| faults.get(index)).map(|fault| fault.kind);

@@ -78,7 +78,7 @@ fn trust_file(home: &Path) -> Result<PathBuf, String> {
 fn fill_cart(entry: &str) -> Result<(), String> {
     let json = ["-d", r#"{"product_id": "mug-01", "quantity": 1}"#, "-H", "Content-Type: application/json"];
     let url = format!("{entry}/cart");
-    quiet(command("curl", &["--silent", "--fail", "--output", "/dev/null", &url]).args(json)).map(|_| ())
+    quiet(command("curl", &["--silent", "--show-error", "--fail-with-body", &url]).args(json)).map(|_| ())
 }
 
 /// A frontend and a checkout service with planted bugs. Killed when dropped.
