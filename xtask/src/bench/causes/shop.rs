@@ -76,9 +76,14 @@ fn trust_file(home: &Path) -> Result<PathBuf, String> {
 
 /// The cart of the customer without a name, which the pages show.
 fn fill_cart(entry: &str) -> Result<(), String> {
-    let json = ["-d", r#"{"product_id": "mug-01", "quantity": 1}"#, "-H", "Content-Type: application/json"];
-    let url = format!("{entry}/cart");
-    quiet(command("curl", &["--silent", "--show-error", "--fail-with-body", &url]).args(json)).map(|_| ())
+    let post = |path: &str, data: &str| {
+        let url = format!("{entry}{path}");
+        let arguments = ["--silent", "--show-error", "--fail-with-body", &url, "-H", "Content-Type: application/json"];
+        quiet(command("curl", &arguments).args(["-d", data])).map(|_| ())
+    };
+    // a cart holds at most 99 pieces
+    post("/api/cart/empty", "{}")?;
+    post("/api/cart", r#"{"product_id": "mug-01", "quantity": 1}"#)
 }
 
 /// A frontend and a checkout service with planted bugs. Killed when dropped.
