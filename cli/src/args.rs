@@ -16,6 +16,7 @@ pub use map::{Map, Origin, Range};
 
 use app::checks::{Program, Sql};
 use app::kinds::sweep::CONCURRENCY;
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -24,8 +25,9 @@ use std::path::PathBuf;
 #[derive(Parser)]
 #[command(
     name = "faultloom",
-    version,
-    about = "Records one request across all services and injects faults into it.",
+    version = crate::version::SHORT,
+    long_version = crate::version::long(),
+    about = "Shows how a distributed system fails: records requests across all services, injects faults, lists the bugs.",
     max_term_width = 100
 )]
 #[command(after_help = "Exit codes: 0 pass, 1 fail, 2 usage, 3 environment, 4 aborted, 5 unknown.")]
@@ -45,10 +47,31 @@ impl Args {
         {
             words.insert(verb + 1, "--".into());
         }
-        let mut matches = Args::command().try_get_matches_from(words)?;
+        let mut matches = Args::command().try_get_matches_from(words).map_err(without_internal_suggestions)?;
         refuse_options_of_the_whole(&matches)?;
         Args::from_arg_matches_mut(&mut matches)
     }
+}
+
+/// The commands that users see, for completions and man pages.
+pub fn visible() -> clap::Command {
+    let whole = Args::command();
+    let shown = whole.get_subcommands().filter(|part| !part.is_hide_set()).cloned();
+    let mut visible =
+        clap::Command::new("faultloom").version(crate::version::SHORT).args(whole.get_arguments().cloned());
+    visible = visible.about(whole.get_about().cloned().unwrap_or_default()).subcommands(shown);
+    visible
+}
+
+fn without_internal_suggestions(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
+        let command = Args::command();
+        let is_hidden = |name: &String| command.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+        // clap lists the most similar one last
+        let names = names.iter().rev().filter(|name| !is_hidden(name)).cloned().collect();
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+    }
+    error
 }
 
 /// `flip replay` and `agent serve` take none of the options of `flip` and `agent`. Global options may precede the part;
@@ -140,6 +163,10 @@ pub enum Command {
     Env(Env),
     /// Print a JSON Schema, for editors and other programs
     Schema(Schema),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print a man page, or write all of them
+    Man(Man),
     /// Record which process on this host depends on which, continuously
     Agent(Agent),
     /// Run `go` with the SDK built in, without changes to your source
@@ -207,6 +234,22 @@ pub struct Schema {
     /// The target file, or the spec of a verb
     #[arg(value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(app::spec::schema_names()))]
     pub of: String,
+}
+
+#[derive(ClapArgs)]
+pub struct Completions {
+    /// Write its output to where the shell looks: for bash
+    /// ~/.local/share/bash-completion/completions/faultloom
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(ClapArgs)]
+pub struct Man {
+    /// `sweep`, `flip-replay` [default: the tool itself]
+    pub command: Option<String>,
+    /// Write the pages of all commands into this folder, such as ~/.local/share/man/man1
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    pub dir: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
@@ -408,6 +451,9 @@ pub struct Report {
     /// File to write [default: in the run's folder]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Open it in $BROWSER or the desktop's browser
+    #[arg(long)]
+    pub open: bool,
     /// Show paths and program arguments in full; they may contain secrets. Headers and bodies are left out anyway
     #[arg(long)]
     pub unredacted: bool,

@@ -14,15 +14,21 @@ macro_rules! eprintln {
 mod args;
 mod commands;
 mod context;
+mod first_steps;
 mod logging;
 mod output;
 mod render;
 mod signals;
+mod version;
 
 use model::{Exit, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if std::env::args_os().len() == 1 {
+        print!("{}", first_steps::text(std::path::Path::new(".")));
+        return ExitCode::from(Exit::Pass.code());
+    }
     let args = match args::Args::parse_words(std::env::args_os().collect()) {
         Ok(args) => args,
         Err(e) => {

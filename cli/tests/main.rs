@@ -6,6 +6,7 @@ mod bookstore;
 mod causes;
 mod cleanup;
 mod collector;
+mod command_line;
 mod confirm_real;
 mod crash;
 mod doctor;

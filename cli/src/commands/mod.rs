@@ -1,6 +1,7 @@
 //! One file per verb.
 
 mod agent;
+mod completions;
 mod diff;
 mod discover;
 mod doctor;
@@ -16,6 +17,7 @@ mod flip_replay;
 mod flip_tracer;
 mod import;
 mod init;
+mod man;
 mod map;
 mod map_hosts;
 mod record;
@@ -46,6 +48,8 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
         Command::Go(passed) => return wrap::go(&passed.arguments),
         Command::Env(args) => return env::env(&context, args),
         Command::Schema(args) => return schema::schema(args),
+        Command::Completions(args) => return completions::completions(args),
+        Command::Man(args) => return man::man(args),
         Command::Agent(args) => match &args.part {
             Some(AgentPart::Serve(_)) => {}
             Some(AgentPart::Trust(args)) => return fleet::trust(&context, args),
@@ -93,6 +97,8 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             | Command::Python(_)
             | Command::Env(_)
             | Command::Schema(_)
+            | Command::Completions(_)
+            | Command::Man(_)
             | Command::Agent(_) => {
                 unreachable!("handled above")
             }
@@ -112,6 +118,8 @@ fn uses_home(command: &Command) -> bool {
         | Command::Go(_)
         | Command::Python(_)
         | Command::Init(_)
+        | Command::Completions(_)
+        | Command::Man(_)
         | Command::Schema(_) => false,
         _ => true,
     }

@@ -48,9 +48,9 @@ fn print(context: &Context, swept: &Swept) {
     }
     let id = swept.run.id.short();
     println!(" run {id}   report {}", swept.report.display());
-    let next = match results.bugs.first() {
-        Some(bug) => bug.again.clone(),
-        None => format!("{} {id}", context.command("report")),
-    };
-    println!(" next: {next}");
+    let open = format!("{} {id}", context.command("report --open"));
+    match results.bugs.first() {
+        Some(bug) => println!(" next: {}\n       {open}", bug.again),
+        None => println!(" next: {open}"),
+    }
 }
