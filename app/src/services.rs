@@ -22,6 +22,8 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// How often the state of a target that starts in the background is read.
 const STATE_EVERY: Duration = Duration::from_millis(30);
 /// Added to the longest start timeout of the services.
+/// Its supervisor decides first whether a late service is busy.
+const NOTED_AFTER: Duration = Duration::from_secs(1);
 const START_MARGIN: Duration = Duration::from_secs(5);
 
 register_schema!("up", NoOptions);
@@ -184,7 +186,9 @@ pub async fn start_detached(
         .process_group(0)
         .spawn()
         .map_err(|e| Failure::environment(format!("the supervisor cannot be started: {e}")))?;
-    let longest_start = target.services().iter().map(|s| s.start_timeout).max().unwrap_or_default();
+    let usual_start = target.services().iter().map(|service| service.start_timeout).max().unwrap_or_default();
+    let mut has_noted = false;
+    let longest_start = target.services().iter().map(target::Service::longest_start).max().unwrap_or_default();
     let begin = Instant::now();
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -207,6 +211,10 @@ pub async fn start_detached(
             && state.services.iter().all(|service| service.healthy)
         {
             return Ok(DetachedTarget { state, start_time: begin.elapsed() });
+        }
+        if !has_noted && begin.elapsed() > usual_start + NOTED_AFTER {
+            has_noted = true;
+            context.step("still waiting for a service that is busy, up to three times its start_timeout_s");
         }
         if begin.elapsed() > longest_start + START_MARGIN {
             let _ = child.kill(); // its reaper stops the services

@@ -44,6 +44,8 @@ pub struct Stat {
     /// It was forked and has not executed a program since.
     pub is_forked: bool,
     pub is_kernel_thread: bool,
+    /// Processor time in ticks of 10 ms, with that of children it has waited for.
+    pub cpu_ticks: u64,
 }
 
 /// The opened directory of a process in `/proc`.
@@ -133,6 +135,7 @@ fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
     const PARENT: usize = 1;
     const GROUP: usize = 2;
     const FLAGS: usize = 6;
+    const CPU: std::ops::RangeInclusive<usize> = 11..=14;
     const THREADS: usize = 17;
     const START: usize = 19;
     // PF_FORKNOEXEC and PF_KTHREAD of the kernel
@@ -150,6 +153,7 @@ fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
         is_zombie: matches!(*fields.get(STATE)?, "Z" | "X" | "x") && number(THREADS)? <= 1,
         is_forked: flags & FORKED != 0,
         is_kernel_thread: flags & KERNEL_THREAD != 0,
+        cpu_ticks: CPU.filter_map(number).fold(0, u64::saturating_add),
     })
 }
 

@@ -166,10 +166,38 @@ async fn a_service_that_never_becomes_healthy_shows_its_last_check() {
         "  - {{name: sleeps, command: [sleep, 1000], listens: [\"127.0.0.1:{closed}\"], start_timeout_s: 0.3}}\n"
     );
     let text = failure(&folder, &sleeps).await.to_string();
-    let health = format!("    health: {{http: \"http://127.0.0.1:{sick}/sick\"}}\n    start_timeout_s: 3\n");
+    let health = format!("    health: {{http: \"http://127.0.0.1:{sick}/sick\"}}\n    start_timeout_s: 6\n");
     let also = failure(&folder, &(server("sick", sick) + &health)).await.to_string();
     let names = [("CLOSED", closed.to_string()), ("SICK", sick.to_string())];
     crate::support::golden("never_healthy", &normalize(&[text, also, String::new()].join("\n\n"), &folder, &names));
+}
+
+/// It compiles for three seconds, say, and then listens; its limit is one second.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_busy_starting_gets_three_times_its_limit() {
+    let folder = Folder::new();
+    let start = |seconds: &str, work: &str| {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let script = format!(
+            "end=$(($(date +%s%N) + {seconds}000000000)); while [ $(date +%s%N) -lt $end ]; do {work}; done; \
+             exec python3 -m http.server --bind 127.0.0.1 {port}"
+        );
+        format!(
+            "  - name: slow\n    command: [sh, -c, '{script}']\n    listens: [\"127.0.0.1:{port}\"]\n    start_timeout_s: 2\n"
+        )
+    };
+    for work in ["true", "echo loading; sleep 0.5"] {
+        let (options, events) = folder.options_with_events();
+        let up = Supervisor::start(folder.target(&start("3", work)), options).await.unwrap();
+        let expected =
+            "slow is not healthy after 2 s, but busy; waiting for up to 6 s, three times its start_timeout_s";
+        assert!(events.lock().unwrap().iter().any(|event| event == expected), "{events:?}");
+        up.stop().await.unwrap();
+    }
+    let idle = failure(&folder, &start("30", "sleep 20")).await.to_string();
+    assert!(idle.contains("did not become healthy within 2 s"), "{idle}");
+    let endless = failure(&folder, &start("30", "echo loading; sleep 0.5")).await.to_string();
+    assert!(endless.contains("did not become healthy within 6 s"), "{endless}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -113,9 +113,14 @@ pub async fn ps(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Pass)
 }
 
+fn times(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
 fn table(state: &UpState) {
     println!("  {:<16} {:>7}  {:<9} {:<22} log", "service", "pid", "state", "listens");
     for s in &state.services {
+        let restarts = if s.restarts > 0 { format!("   restarted {}", times(s.restarts)) } else { String::new() };
         let condition = if s.given_up {
             "given up"
         } else if !s.is_alive() {
@@ -128,6 +133,6 @@ fn table(state: &UpState) {
         let listens = s.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let pid = s.process.map_or("–".to_owned(), |process| process.pid.to_string());
         let log = s.log.as_ref().map_or("attached: started elsewhere".to_owned(), |log| log.display().to_string());
-        println!("  {:<16} {:>7}  {:<9} {:<22} {log}", s.name, pid, condition, listens);
+        println!("  {:<16} {:>7}  {:<9} {:<22} {log}{restarts}", s.name, pid, condition, listens);
     }
 }

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// A service that works on its start gets so many times its `start_timeout_s`.
+const BUSY_START_FACTOR: u32 = 3;
 /// The environment name is the target's name, a dash and four hex digits, and has at most 64 bytes.
 const TARGET_NAME_BYTES: usize = 59;
 const SERVICE_NAME_BYTES: usize = 64;
@@ -164,6 +166,11 @@ impl Target {
 }
 
 impl Service {
+    /// The longest that a start may take, if the service is busy with it.
+    pub fn longest_start(&self) -> Duration {
+        self.start_timeout.saturating_mul(BUSY_START_FACTOR)
+    }
+
     fn check(entry: ServiceEntry, folder: &Path, shown: &str) -> Result<Service, Failure> {
         check_name(&entry.name, SERVICE_NAME_BYTES, &format!("{shown}: the name of a service"))?;
         let at = format!("{shown}: service '{}'", entry.name);

@@ -51,6 +51,9 @@ pub struct ServiceRecord {
     /// It kept crashing or could not be restarted, so this `up` does not start it again.
     #[serde(default)]
     pub given_up: bool,
+    /// How often it was started again in this `up`.
+    #[serde(default)]
+    pub restarts: u32,
     pub health: Health,
     pub sdk: Sdk,
     pub addresses: Vec<Address>,

@@ -15,6 +15,12 @@ pub enum Event {
         service: String,
         after: Duration,
     },
+    /// It is not healthy within its `start_timeout_s`, but working, so it gets more time.
+    StillStarting {
+        service: String,
+        after: Duration,
+        longest: Duration,
+    },
     /// Nothing failed, but the user may have expected something else.
     Warning(String),
     Restarting {
@@ -36,6 +42,12 @@ impl std::fmt::Display for Event {
             Event::Healthy { service, after } => {
                 write!(f, "{service} healthy after {:.1} s", after.as_secs_f64())
             }
+            Event::StillStarting { service, after, longest } => write!(
+                f,
+                "{service} is not healthy after {:.0} s, but busy; waiting for up to {:.0} s, three times its start_timeout_s",
+                after.as_secs_f64(),
+                longest.as_secs_f64()
+            ),
             Event::Warning(text) => write!(f, "warning: {text}"),
             Event::Restarting { service } => write!(f, "{service} restarting"),
             Event::Stopping { services: 1 } => write!(f, "stopping 1 service"),

@@ -6,4 +6,5 @@ pub(crate) mod ports;
 pub(crate) mod reaper_monitor;
 pub(crate) mod service_log;
 pub(crate) mod service_process;
+pub(crate) mod start_progress;
 pub(crate) mod supervisor;

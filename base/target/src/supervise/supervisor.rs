@@ -27,6 +27,7 @@ use crate::supervise::reaper_monitor::{self, MonitoredReaper};
 use crate::supervise::service_process::{Condition, ExitStatus, ServiceProcess, SharedEnvironment};
 use model::{Failure, Family};
 use process::{ProcessId, boot_id};
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -95,6 +96,8 @@ struct Inner {
 struct Running {
     /// In the order of the target's services; shorter while they are being started.
     services: Vec<ServiceInstance>,
+    /// How often each service was started again, by its position.
+    restarts: HashMap<usize, u32>,
     reaper: Option<Reaper>,
     /// Held as long as something may run; released by the kernel if we are killed.
     lock: Option<File>,
@@ -320,7 +323,12 @@ impl Inner {
         let status = status_dir::path(&options.state_dir);
         let inner = Inner {
             peers: target.peers(),
-            running: Mutex::new(Running { services: Vec::new(), reaper: None, lock: Some(lock) }),
+            running: Mutex::new(Running {
+                services: Vec::new(),
+                restarts: HashMap::new(),
+                reaper: None,
+                lock: Some(lock),
+            }),
             restarts: tokio::sync::Mutex::new(()),
             target,
             options,
@@ -417,6 +425,7 @@ impl Inner {
         let service = std::iter::once(&self.target.services()[at]);
         ports::check_free(service, &self.target.file.display().to_string())?;
         self.launch(at)?;
+        *self.running().restarts.entry(at).or_default() += 1;
         self.write_state()
     }
 
@@ -465,7 +474,7 @@ impl Inner {
                 return Err(would_not_end(&left));
             }
             running.services.iter_mut().for_each(ServiceInstance::reap);
-            self.state(&running.services).remove_files(&self.options.state_dir);
+            self.state(running).remove_files(&self.options.state_dir);
             if let Some(reaper) = running.reaper.take() {
                 reaper.done();
             }
@@ -486,10 +495,10 @@ impl Inner {
         running.services.iter_mut().for_each(|process| {
             process.poll();
         });
-        self.state(&running.services).write(&self.options.state_dir)
+        self.state(&running).write(&self.options.state_dir)
     }
 
-    fn state(&self, services: &[ServiceInstance]) -> UpState {
+    fn state(&self, running: &Running) -> UpState {
         let unix_ms =
             |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64);
         UpState {
@@ -502,13 +511,14 @@ impl Inner {
             mark: self.mark.clone(),
             boot: boot_id().unwrap_or_default(),
             supervisor: ProcessId::current(),
-            services: (self.target.services().iter().zip(services))
-                .map(|(service, instance)| ServiceRecord {
+            services: (self.target.services().iter().zip(&running.services).enumerate())
+                .map(|(at, (service, instance))| ServiceRecord {
                     name: service.name.clone(),
                     process: instance.id(),
                     started_unix_ms: unix_ms(instance.since().1),
                     healthy: instance.is_healthy(),
                     given_up: instance.is_ended(),
+                    restarts: running.restarts.get(&at).copied().unwrap_or_default(),
                     health: service.health.clone(),
                     sdk: service.sdk,
                     addresses: service.listens.clone(),

@@ -29,7 +29,7 @@ pub struct Page {
     pub planted: Vec<Finding>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub struct Finding {
     pub id: String,
     pub caller: String,
@@ -49,9 +49,19 @@ pub struct Finding {
     /// Call sites that may be reported beside it.
     #[serde(default)]
     also: Vec<Site>,
+    /// By the id of the other finding.
+    #[serde(default)]
+    beside: BTreeMap<String, Beside>,
 }
 
-#[derive(Deserialize)]
+/// What differs if another check is missing, too.
+#[derive(Clone, Deserialize)]
+struct Beside {
+    harm: String,
+    story: Vec<String>,
+}
+
+#[derive(Clone, Deserialize)]
 struct Site {
     caller: String,
     callee: String,
@@ -122,6 +132,16 @@ fn kinds(bug: &Value) -> Vec<String> {
 }
 
 impl Finding {
+    /// As it is to be reported if these checks are missing.
+    pub fn beside(&self, planted: &[String]) -> Finding {
+        let mut finding = self.clone();
+        if let Some((_, other)) = self.beside.iter().find(|(id, _)| planted.contains(id)) {
+            finding.harm.clone_from(&other.harm);
+            finding.story.clone_from(&other.story);
+        }
+        finding
+    }
+
     fn is_reported_by(&self, bug: &Value) -> bool {
         let is_at_call = is_at(bug, &self.caller, &self.callee, &self.call) || self.is_without_trace(bug);
         is_at_call && kinds(bug).iter().any(|kind| self.kinds.contains(kind))
@@ -361,7 +381,10 @@ mod tests {
         for path in ["lab/shop/expected.json", "lab/bookstore/expected.json"] {
             let text = std::fs::read_to_string(crate::shell::root().join(path)).unwrap();
             for finding in pages(&text).unwrap().iter().flat_map(|page| page.findings.iter().chain(&page.planted)) {
-                assert!(HARMS.contains(&finding.harm.as_str()), "{}", finding.id);
+                let beside = finding.beside.values().map(|beside| &beside.harm);
+                for harm in std::iter::once(&finding.harm).chain(beside) {
+                    assert!(HARMS.contains(&harm.as_str()), "{}", finding.id);
+                }
                 assert!(!finding.story.is_empty() && !finding.kinds.is_empty(), "{}", finding.id);
             }
         }

@@ -53,7 +53,8 @@ fn all_seeds(size: &Size, pages: &[Page], home: &Path) -> Result<Comparison, Str
         let shop = Planted::start(&bugs, &trust_file)?;
         for page in pages {
             let planted = page.planted.iter().filter(|finding| shop.sites.contains(&finding.id));
-            let expected: Vec<&Finding> = page.findings.iter().chain(planted).collect();
+            let planted: Vec<Finding> = planted.map(|finding| finding.beside(&shop.sites)).collect();
+            let expected: Vec<&Finding> = page.findings.iter().chain(&planted).collect();
             let entry = format!("http://127.0.0.1:{FRONTEND_PORT}");
             fill_cart(&entry)?;
             let place = format!("SHOP_BUGS={bugs} {}", page.name);
