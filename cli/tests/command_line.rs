@@ -52,8 +52,8 @@ fn bash_completes_verbs_and_options() {
         assert!(script.contains("faultloom") && script.contains("sweep"), "{shell}");
     }
     // the most similar names, none of them internal
-    let misspelt = home.run(&["reapr"]).exits(2);
-    assert!(!misspelt.err.contains("reaper"), "{}", misspelt.err);
+    let misspelled = home.run(&["reapr"]).exits(2);
+    assert!(!misspelled.err.contains("reaper"), "{}", misspelled.err);
     home.run(&["recrd"]).exits(2).says("'record'");
     home.run(&["completions", "tcsh"]).exits(2).says("possible values: bash");
 }
