@@ -214,11 +214,11 @@ func TestCallsThatLostTheirRequest(t *testing.T) {
 	expect(t, "another request", s.get(t, "/other"), "1 unscoped GET /item/after main.go")
 	sent("after the answer", false)
 
-	// a pool that a request has started gives it the calls of others while it is open
+	// a pool that a request has started gives it the calls of others while it is open, and they count them
 	first := make(chan []string)
 	go func() { first <- s.get(t, "/first") }()
 	untraced("/held") // the pool exists
-	expect(t, "request that uses the pool", s.get(t, "/late"))
+	expect(t, "request that uses the pool", s.get(t, "/late"), "1 unscoped GET /item/late main.go")
 	sent("pool of an open request", true)
 	untraced("/release")
 	expect(t, "request that started the pool", <-first, "inherited GET /item/late")

@@ -48,8 +48,12 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 }
 
 // BeginInheritedCall is BeginCall for a call whose context had no scope, and which therefore got that of its goroutine.
+// Other open scopes count the call, because it may belong to them.
 func (s *Scope) BeginInheritedCall(at uint64, call Call) (c OutgoingCall, ok bool) {
-	return s.beginCall(at, call, true)
+	if c, ok = s.beginCall(at, call, true); ok && openScopes.Load() > 1 {
+		countUncertain(s, call)
+	}
+	return c, ok
 }
 
 func (s *Scope) beginCall(at uint64, call Call, inherited bool) (c OutgoingCall, ok bool) {

@@ -34,7 +34,7 @@ from ..wire.pieces import PieceJoiner, encode_last_piece, encode_piece
 from ..wire.plan import Fault
 from ..wire.primitives import U64, encode_string, encode_varint, truncate_text
 from .evidence import Evidence
-from .unscoped import OPEN_SCOPES, OTHER_CALLS, SENT_UNSCOPED, UNSCOPED_EVENTS_MAX, UnscopedCall
+from .unscoped import OPEN_SCOPES, OTHER_CALLS, SENT_UNSCOPED, UNSCOPED_EVENTS_MAX, Interval, UnscopedCall, count_unscoped
 
 
 class OutgoingCall:
@@ -177,7 +177,7 @@ class Scope:
         self.faults_enabled = faults_enabled
         self._lock = RLock()
         OPEN_SCOPES.add(self._lock)
-        self._unscoped_before = SENT_UNSCOPED.sent
+        self._interval = Interval(SENT_UNSCOPED.sent)
         self.calls: List[OutgoingCall] = []
         #: tag, time in ns, and the encoded rest of each event
         self._events: List[Tuple[int, int, bytes]] = []
@@ -236,8 +236,11 @@ class Scope:
                     self._events.append((tag | flags, self._clock(), event))
             else:
                 counters = self._decide_fault(self._evidence, call, http, flags)
-            if flags and not self._is_full:
-                self._version = VERSION_2
+            if flags:
+                if len(OPEN_SCOPES) > 1:
+                    count_unscoped(http, peer, name, self._interval)  # it may belong to the other scopes
+                if not self._is_full:
+                    self._version = VERSION_2
             whole = b"".join((envelope.signed_prefix, id_bytes, accepts, counters))
             if len(whole) <= ENVELOPE_BYTES:
                 call.envelope = whole
@@ -399,8 +402,8 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending_calls()
-            if SENT_UNSCOPED.sent != self._unscoped_before:
-                self.record_unscoped(*SENT_UNSCOPED.since(self._unscoped_before))
+            if SENT_UNSCOPED.sent != self._interval.before:
+                self.record_unscoped(*SENT_UNSCOPED.within(self._interval))
             self._events.append((SEND_RESPONSE, self._clock(), _SMALL[status] if status < 128 else encode_varint(status)))
             self.is_finished = True
             OPEN_SCOPES.discard(self._lock)
@@ -438,8 +441,8 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending_calls()
-            if SENT_UNSCOPED.sent != self._unscoped_before:
-                self.record_unscoped(*SENT_UNSCOPED.since(self._unscoped_before))
+            if SENT_UNSCOPED.sent != self._interval.before:
+                self.record_unscoped(*SENT_UNSCOPED.within(self._interval))
             self._events.append((SEND_RESPONSE, self._clock(), encode_varint(status)))
             self.is_finished = True
             OPEN_SCOPES.discard(self._lock)
