@@ -36,6 +36,7 @@ type CallEnd struct {
 type sentCall struct {
 	peer, name   string            // name is raw
 	replyStatus  uint32            // once replyStarted
+	connectUS    uint64            // see SetConnectTime
 	pieces       *wire.PieceJoiner // of a stream, until it ends
 	replyStarted bool
 	ended        bool
@@ -137,6 +138,15 @@ func (s *Scope) RecordFailure(at uint64, number uint64, end CallEnd) {
 	s.endCall(wire.CallFailed, at, number, end)
 }
 
+// SetConnectTime sets how long a call spent on a connection of its own, in µs. The end of the call records that.
+func (s *Scope) SetConnectTime(number uint64, us uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.callLocked(number); c != nil {
+		c.connectUS = us
+	}
+}
+
 // ReplyStarted records that a reply has begun whose history is still to come. If the history never comes, Finish
 // records the reply with a gap.
 func (s *Scope) ReplyStarted(number uint64, status uint64) {
@@ -235,10 +245,17 @@ func (s *Scope) endCallLocked(kind byte, at uint64, number uint64, end CallEnd) 
 	if gap {
 		tag |= wire.TagGap
 	}
-	if !s.appendEvent(tag, at, len(child)+32) {
+	if call.connectUS > 0 {
+		tag |= wire.TagConnected
+	}
+	if !s.appendEvent(tag, at, len(child)+42) {
 		return
 	}
 	s.recording.events = wire.AppendVarint(wire.AppendVarint(s.recording.events, number), end.Status)
+	if call.connectUS > 0 {
+		s.version = wire.Version2
+		s.recording.events = wire.AppendVarint(s.recording.events, call.connectUS)
+	}
 	if child != nil {
 		s.version = max(s.version, version)
 		s.recording.events = append(wire.AppendVarint(s.recording.events, uint64(len(child))), child...)

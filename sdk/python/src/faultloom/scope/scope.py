@@ -26,7 +26,7 @@ from ..wire.envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, encode_heade
 from ..wire.errors import FaultloomError
 from ..wire.history import (
     CALL_FAILED, HEAD_BYTES, HISTORY_BYTES, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TAG_CHILD, TAG_FAULT, TAG_GAP, TAG_HTTP,
-    TAG_INHERITED, UNSCOPED_CALLS, VERSION, VERSION_2, TooManyEvents,
+    TAG_CONNECTED, TAG_INHERITED, UNSCOPED_CALLS, VERSION, VERSION_2, TooManyEvents,
     decode_counted,
 )  # fmt: skip
 from ..wire.names import NAME_BYTES, normalize_http_name
@@ -54,6 +54,8 @@ class OutgoingCall:
     #: for streams: the request was sent, so the callee may have run
     is_sent = False
     has_ended = False
+    #: spent on a connection of its own
+    connect_us = 0
     #: the first bytes of its history after the version: the call id
     id_bytes: bytes
 
@@ -278,6 +280,11 @@ class Scope:
         """Records a call without a reply. ``code`` is a gRPC code, for HTTP too."""
         self.record_end(CALL_FAILED, number, code, history, gap)
 
+    def set_connect_time(self, number: int, us: int) -> None:
+        """Sets how long a call spent on a connection of its own. The end of the call records that."""
+        with self._lock:
+            self.calls[number - 1].connect_us = us
+
     def record_end(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
         """``record_reply`` (kind RECV_RESPONSE) or ``record_failure`` (CALL_FAILED).
 
@@ -302,20 +309,24 @@ class Scope:
             version = history[0] if child is not None and history is not None else VERSION
             if self._evidence is not None and not self._count_end(self._evidence, kind, call, child, version):
                 child, gap = None, True
+            connect = b""
+            if call.connect_us:
+                kind |= TAG_CONNECTED
+                connect = encode_varint(call.connect_us)
             if child is None:
-                rest = encode_varint(number) + encode_varint(status)
+                rest = encode_varint(number) + encode_varint(status) + connect
             else:
                 kind |= TAG_CHILD
-                if number < 128 and status < 128 and size < 16_384:  # like ``encode_varint``
+                if not connect and number < 128 and status < 128 and size < 16_384:  # like ``encode_varint``
                     rest = (bytes((number, status, size)) if size < 128 else bytes((number, status, size & 127 | 128, size >> 7))) + child
                 else:
-                    rest = b"".join((encode_varint(number), encode_varint(status), encode_varint(size), child))
+                    rest = b"".join((encode_varint(number), encode_varint(status), connect, encode_varint(size), child))
                 self._size += size
             if self._is_full or self._size > EVENTS_BYTES:
                 self._is_full = True
             else:
                 self._events.append((kind | TAG_GAP if gap else kind, self._clock(), rest))
-                if version == VERSION_2 and child is not None:
+                if connect or version == VERSION_2 and child is not None:
                     self._version = VERSION_2
 
     def _count_end(

@@ -241,6 +241,14 @@ public final class Scope {
         recordEnd(Event.CALL_FAILED, at, number, status, history, 0, history == null ? 0 : history.length, gap);
     }
 
+    /** Sets how long a call spent on a connection of its own, in µs. The end of the call records that. */
+    public synchronized void setConnectTime(int number, long us) {
+        CallRecord call = recording == null ? null : recording.call(number);
+        if (call != null) {
+            call.connectUs = us;
+        }
+    }
+
     /** Registers a reply whose history has not arrived yet. If it never arrives, finishing the scope records a gap. */
     public synchronized void replyStarted(int number, long status) {
         CallRecord call = recording == null ? null : recording.call(number);
