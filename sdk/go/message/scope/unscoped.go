@@ -158,6 +158,24 @@ func callSite() string {
 	}
 }
 
+// inHandler reports whether the running goroutine handles a request: the hook that has called the handler is on its
+// stack. Its calls belong to that request. A goroutine that a handler has started may work for others.
+func inHandler() bool {
+	var pcs [256]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		for _, hook := range [...]string{"/httphook.Serve", "/grpchook.unaryServer.func1", "/grpchook.streamServer.func1"} {
+			if strings.HasSuffix(f.Function, hook) {
+				return true
+			}
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
 func isLibrary(f runtime.Frame) bool {
 	if strings.HasSuffix(f.File, "_test.go") {
 		return false

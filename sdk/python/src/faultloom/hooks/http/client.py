@@ -267,7 +267,7 @@ def patch_urllib3(patch: Patch, module: Any) -> None:
         accept = ACCEPT_TAIL if accepts_only_decodable(str(names.get("accept-encoding", "identity"))) else 0
         if begin(conn, exchange, accept) and exchange.is_muted:
             conn.is_verified = True  # nothing is sent: no warning about the certificate
-        connect = conn.connect
+        own, connect = conn.__dict__.get("connect"), conn.connect
         conn.connect = lambda: exchange.connect(connect)
         try:
             return make_request(self, conn, method, url, *args, **kwargs)
@@ -278,6 +278,8 @@ def patch_urllib3(patch: Patch, module: Any) -> None:
             raise
         finally:
             del conn.connect
+            if own is not None:
+                conn.connect = own
 
     patch.replace(pool, "_make_request", traced_make_request)
 
