@@ -116,6 +116,35 @@ fn journeys(relays: &Relays, caller: usize, kind: &str, callee: usize) -> Vec<St
     problems
 }
 
+/// The time for a connection in each of two requests, in which the caller calls the callee over HTTP.
+fn connect_times(relays: &Relays, caller: usize, callee: usize) -> [Option<u64>; 2] {
+    let url = format!("http://127.0.0.1:{}{}", relays.port(caller), Relays::path(&[relays.stop("http", callee)]));
+    [(), ()].map(|()| {
+        let recorded = relays.home.run(&["record", "--json", &url]).exits(0).json();
+        let call = &recorded["trace"]["entry"]["scope"]["calls"][0];
+        assert_eq!((&call["outcome"], &call["gap"]), (&"replied".into(), &false.into()), "{recorded}");
+        call["connect_us"].as_u64()
+    })
+}
+
+#[test]
+fn the_first_call_on_a_connection_shows_the_time_for_it() {
+    let Some(relays) = Relays::up("matrix-connections", &[]) else { return };
+    for (caller, language) in LANGUAGES.iter().enumerate() {
+        let callee = (caller + 1) % LANGUAGES.len();
+        let [first, second] = connect_times(&relays, caller, callee);
+        match *language {
+            // the JDK's client does not expose it
+            "java" => assert_eq!((first, second), (None, None)),
+            // `requests.get` connects for each call
+            "python" => assert!(first > Some(0) && second > Some(0), "{first:?}, {second:?}"),
+            _ => assert!(first > Some(0) && second.is_none(), "{language}: {first:?}, {second:?}"),
+        }
+    }
+    let python = format!("http://127.0.0.1:{}{}", relays.port(2), Relays::path(&[relays.stop("http", 0)]));
+    relays.home.run(&["record", &python]).exits(0).says("(connect ");
+}
+
 #[test]
 fn every_language_calls_every_other() {
     let Some(relays) = Relays::up("matrix", &[]) else { return };

@@ -9,7 +9,7 @@ use crate::plan::FAULTS_MAX;
 use crate::unreadable::{Problem, Unreadable};
 
 pub const VERSION: u8 = 1;
-/// With events that version 1 does not have: calls that were inherited, and calls without a scope.
+/// With what version 1 does not have: calls that were inherited, calls without a scope, and times for connections.
 pub const VERSION_2: u8 = 2;
 pub const HEAD_BYTES: usize = 9;
 pub const HISTORY_BYTES_MAX: usize = 4 << 20;
@@ -42,6 +42,8 @@ pub(crate) const TAG_CHILD: u8 = 8;
 pub(crate) const TAG_GAP: u8 = 16;
 /// SEND_REQUEST: the call has the scope of its thread, because its context had none.
 pub(crate) const TAG_INHERITED: u8 = 32;
+/// RECV_RESPONSE, CALL_FAILED: the call has set up a connection.
+pub(crate) const TAG_CONNECTED: u8 = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
@@ -91,6 +93,8 @@ pub struct CallEnded {
     /// The call's number in this segment, from 1.
     pub call: u64,
     pub status: u64,
+    /// How long the call spent on a connection of its own, in µs. 0: it used an existing one, or this is unknown.
+    pub connect_us: u64,
     pub gap: bool,
     pub child: Option<Box<Segment>>,
     /// Why the callee's segment was left out, if it was there.
@@ -269,9 +273,10 @@ impl<'a> SegmentReader<'a> {
             }
             let tag = self.r.u8().map_err(|_| Problem::EndsEarly)?;
             at_us = at_us.checked_add(self.number()?).ok_or(Problem::Time)?;
-            let inherited = tag & TAG_INHERITED != 0;
-            let may_inherit = budget.version == VERSION_2 && tag & 7 == SEND_REQUEST;
-            if tag & !(7 | TAG_CHILD | TAG_GAP | TAG_INHERITED) != 0 || inherited && !may_inherit {
+            let has_bit_5 = tag & (TAG_INHERITED | TAG_CONNECTED) != 0;
+            let may_have_bit_5 =
+                budget.version == VERSION_2 && matches!(tag & 7, SEND_REQUEST | RECV_RESPONSE | CALL_FAILED);
+            if tag & !(7 | TAG_CHILD | TAG_GAP | TAG_INHERITED) != 0 || has_bit_5 && !may_have_bit_5 {
                 return Err(Problem::Flags(tag));
             }
             let kind = match tag & 7 {
@@ -280,7 +285,7 @@ impl<'a> SegmentReader<'a> {
                     let name = self.reference("a call's name", &mut table)?;
                     let peer = self.reference("a callee's name", &mut table)?;
                     let fault = if tag & TAG_FAULT != 0 { Some(self.fault()?) } else { None };
-                    EventKind::SendRequest { name, peer, http: tag & TAG_HTTP != 0, fault, inherited }
+                    EventKind::SendRequest { name, peer, http: tag & TAG_HTTP != 0, fault, inherited: has_bit_5 }
                 }
                 tag_kind @ (RECV_RESPONSE | CALL_FAILED) => {
                     let call = self.number()?;
@@ -288,10 +293,12 @@ impl<'a> SegmentReader<'a> {
                     if call == 0 || call > sent || !ended.insert(call) {
                         return Err(Problem::NotOpen(call));
                     }
+                    let connect_us = if has_bit_5 { self.number()? } else { 0 };
                     if tag & TAG_CHILD != 0 {
                         nested.push((segment.events.len(), self.nested()?));
                     }
-                    let ended = CallEnded { call, status, gap: tag & TAG_GAP != 0, child: None, unreadable: None };
+                    let gap = tag & TAG_GAP != 0;
+                    let ended = CallEnded { call, status, connect_us, gap, child: None, unreadable: None };
                     if tag_kind == RECV_RESPONSE {
                         EventKind::RecvResponse(ended)
                     } else {

@@ -9,7 +9,8 @@ use crate::call_id;
 use crate::envelope::{Accept, Envelope, Hop, assemble};
 use crate::history::{
     self, CALL_FAILED, Counted, EventKind, Head, NAME_BYTES_MAX, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment,
-    TAG_CHILD, TAG_FAULT, TAG_GAP, TAG_HTTP, TAG_INHERITED, UNSCOPED_CALLS, VERSION, VERSION_2, put_head, put_prefix,
+    TAG_CHILD, TAG_CONNECTED, TAG_FAULT, TAG_GAP, TAG_HTTP, TAG_INHERITED, UNSCOPED_CALLS, VERSION, VERSION_2,
+    put_head, put_prefix,
 };
 use crate::select::{matches, normalize_http_name};
 use model::fault::AfterCounts;
@@ -142,6 +143,7 @@ struct SentCall {
     id: u64,
     peer: String,
     raw_name: String,
+    connect_us: u64,
 }
 
 /// Different calls without a scope that a segment lists. Further ones are counted together.
@@ -177,6 +179,10 @@ pub struct Scope {
 /// A literal has at least one byte: a call without an authority or a name is recorded as `unknown`.
 fn name_or_unknown(text: &str) -> &str {
     if text.is_empty() { "unknown" } else { text }
+}
+
+fn flag(is_set: bool, flag: u8) -> u8 {
+    if is_set { flag } else { 0 }
 }
 
 /// A call that is about to be sent.
@@ -250,7 +256,6 @@ impl Scope {
         let fault = self.evidence.as_mut().and_then(|e| e.decide_fault(&self.service, peer, name, self.faults_on));
         let http = protocol == Protocol::Http;
         let recorded = if http { normalize_http_name(name) } else { name.to_owned() };
-        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let flags = flag(fault.is_some(), TAG_FAULT) | flag(http, TAG_HTTP) | flag(inherited, TAG_INHERITED);
         if inherited {
             self.version = VERSION_2;
@@ -264,7 +269,7 @@ impl Scope {
         if let Some(e) = &mut self.evidence {
             e.count_after(AfterCounts::Sent, &self.service, peer, name);
         }
-        self.sent.push(SentCall { id, peer: peer.to_owned(), raw_name: name.to_owned() });
+        self.sent.push(SentCall { id, peer: peer.to_owned(), raw_name: name.to_owned(), connect_us: 0 });
         OutgoingCall { number, id, fault }
     }
 
@@ -272,6 +277,11 @@ impl Scope {
     pub fn envelope(&self, call: u64, accept: Accept, receive_limit: u64) -> Result<Vec<u8>, WireError> {
         let evidence = self.evidence.as_ref().map(Evidence::to_hop).unwrap_or_default();
         assemble(&self.forwarded, &Hop { call, accept, receive_limit, evidence })
+    }
+
+    /// Sets how long a call spent on a connection of its own, in µs. Its end records that.
+    pub fn set_connect_time(&mut self, call: u64, us: u64) {
+        self.sent[call as usize - 1].connect_us = us;
     }
 
     /// Records RECV_RESPONSE.
@@ -300,9 +310,15 @@ impl Scope {
             }
         }
         let gap = if end.history.is_some() { child.is_none() } else { end.gap };
-        self.put_event(kind | if child.is_some() { TAG_CHILD } else { 0 } | if gap { TAG_GAP } else { 0 }, at_us);
+        let connect_us = sent.connect_us;
+        let flags = flag(child.is_some(), TAG_CHILD) | flag(gap, TAG_GAP) | flag(connect_us > 0, TAG_CONNECTED);
+        self.put_event(kind | flags, at_us);
         put_varint(&mut self.events, end.call);
         put_varint(&mut self.events, end.status);
+        if connect_us > 0 {
+            self.version = VERSION_2;
+            put_varint(&mut self.events, connect_us);
+        }
         if let Some((Head { version, .. }, bytes)) = child {
             self.version = self.version.max(version);
             put_varint(&mut self.events, bytes.len() as u64);

@@ -44,6 +44,7 @@ pub const GAP: &str = "faultloom.gap";
 pub const TRUNCATED: &str = "faultloom.truncated";
 pub const FAULTS_OFF: &str = "faultloom.faults_off";
 pub const INHERITED: &str = "faultloom.inherited";
+pub const CONNECT_US: &str = "faultloom.connect_us";
 pub const UNSCOPED_CALLS: &str = "faultloom.unscoped_calls";
 
 /// The spans of the scope that answered `call`, depth first. `has_parent`: whether the request came with a
@@ -135,5 +136,6 @@ fn attributes_of_call(call: &Call) -> Vec<(&'static str, Attribute)> {
     attributes.extend(matches!(call.outcome, Outcome::Failed { .. }).then_some((FAILED, Attribute::True)));
     attributes.extend(call.gap.then_some((GAP, Attribute::True)));
     attributes.extend(call.inherited.then_some((INHERITED, Attribute::True)));
+    attributes.extend(call.connect_us.map(|us| (CONNECT_US, Attribute::Int(us))));
     attributes
 }

@@ -39,6 +39,7 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
             outcome: entry.outcome,
             fault: None,
             inherited: false,
+            connect_us: None,
             gap: scope.is_none(),
             unreadable: None,
             scope,
@@ -101,6 +102,7 @@ pub fn scope(segment: Segment, id: u64) -> Scope {
                     outcome: Outcome::Open,
                     fault: fault.map(|i| i as usize),
                     inherited,
+                    connect_us: None,
                     gap: false,
                     unreadable: None,
                     scope: None,
@@ -138,6 +140,7 @@ fn end(calls: &mut [Call], scope_id: u64, ended: CallEnded, at_us: u64, outcome:
     let call = &mut calls[ended.call as usize - 1];
     call.ended_us = Some(at_us);
     call.outcome = outcome;
+    call.connect_us = Some(ended.connect_us).filter(|us| *us > 0);
     call.gap = ended.gap;
     call.unreadable = ended.unreadable.map(|why| why.to_string());
     if let Some(child) = ended.child {

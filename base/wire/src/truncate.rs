@@ -3,8 +3,8 @@
 use crate::WireError;
 use crate::bytes::{Reader, put_varint};
 use crate::history::{
-    CALL_FAILED, HEAD_BYTES, HISTORY_BYTES_MAX, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TAG_CHILD, TAG_FAULT,
-    TAG_GAP, TRUNCATED, UNSCOPED_CALLS, prefix, split_head,
+    CALL_FAILED, HEAD_BYTES, HISTORY_BYTES_MAX, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TAG_CHILD, TAG_CONNECTED,
+    TAG_FAULT, TAG_GAP, TRUNCATED, UNSCOPED_CALLS, prefix, split_head,
 };
 
 /// An event in encoded form.
@@ -75,6 +75,9 @@ fn raw(bytes: &[u8]) -> Result<Vec<RawEvent<'_>>, WireError> {
             RECV_RESPONSE | CALL_FAILED => {
                 c.r.varint()?;
                 c.r.varint()?;
+                if tag & TAG_CONNECTED != 0 {
+                    c.r.varint()?;
+                }
                 fixed_end = Some(c.at());
                 if tag & TAG_CHILD != 0 {
                     let n = c.r.count(HISTORY_BYTES_MAX)?;

@@ -236,6 +236,7 @@ pub(crate) mod tests {
             outcome: Outcome::Replied { status: 0 },
             fault: None,
             inherited: false,
+            connect_us: None,
             gap: false,
             unreadable: None,
             scope: None,

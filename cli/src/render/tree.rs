@@ -208,6 +208,10 @@ impl Drawer<'_> {
 
     fn marks(&self, group: &[Call]) -> String {
         let mut marks = Vec::new();
+        let connect_us = group.iter().filter_map(|call| call.connect_us).fold(0, u64::saturating_add);
+        if connect_us > 0 {
+            marks.push(format!("(connect {})", milliseconds(connect_us)));
+        }
         if let Some(i) = group[0].fault {
             let fault = self.faults.get(i).map_or_else(|| format!("fault {i}"), |f| f.kind.as_str().to_owned());
             marks.push(format!("⚡ {fault}"));
@@ -277,10 +281,25 @@ mod tests {
             outcome: Outcome::Replied { status: 0 },
             fault: None,
             inherited: false,
+            connect_us: None,
             gap: false,
             unreadable: None,
             scope: Some(Box::new(scope)),
         }
+    }
+
+    /// The bar ends the columns, so they are aligned with and without a time for the connection.
+    #[test]
+    fn the_time_for_connections_is_shown_behind_the_bar() {
+        let connecting = |us| Call { connect_us: Some(us), ..call("/a.B/C", "b", Vec::new()) };
+        let calls = vec![connecting(300), connecting(400), call("/a.B/D", "b", Vec::new())];
+        let trace = Trace { trace_id: "1".into(), entry: call("GET /", "web", calls) };
+        let drawn = draw(&trace, &[], &Style { expanded: false, rows_max: ROWS_MAX });
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert!(lines[1].contains("C ×2") && lines[1].ends_with(" (connect 0.7 ms)"), "{drawn}");
+        assert!(!lines[2].contains("connect"), "{drawn}");
+        let bar = |line: &str| line.find(['▇', '·']).map(|at| width(&line[..at]));
+        assert_eq!(bar(lines[1]), bar(lines[2]), "{drawn}");
     }
 
     /// Paths of equal length that differ only in the middle, 14 levels deep, with wide characters.

@@ -75,7 +75,7 @@ def test_a_pool_that_a_request_started_gives_it_the_calls_of_others(service, cli
     first = []
     thread = threading.Thread(target=lambda: first.append(events_of(service, "first", client)))
     thread.start()
-    assert calls_of(events_of(service, "late", client)) == []
+    assert calls_of(events_of(service, "late", client)) == counted(client)  # it may belong to either
     requests.get(service.url + "/untraced?client=" + client, timeout=20)  # within a request without a scope: not counted
     requests.get(service.url + "/release", timeout=20)
     thread.join()
@@ -95,6 +95,39 @@ def test_the_last_unscoped_calls_are_stored():
             count_unscoped(True, "b:80", "GET /early" if number < 10 else "GET /products/17")
     events = [(e.calls, e.name, e.peer) for e in started.history.segment.events if e.kind == UNSCOPED_CALLS]
     assert events == [(UNSCOPED_CALLS_MAX, "GET /products/{id}", "b:80"), (10, "other", "other")]
+
+
+def test_other_scopes_count_inherited_calls():
+    def inherit(started, name):
+        assert started.scope.begin_inherited_call(True, "b", name, b"")
+
+    def counted_by(started):
+        found = started.history.segment.events
+        return [(e.calls, e.name) for e in found if e.kind == UNSCOPED_CALLS]
+
+    others = set(OPEN_SCOPES)  # that other tests have left open
+    OPEN_SCOPES.clear()
+    try:
+        with faultloom.starting(SIGNER) as first:
+            inherit(first, "GET /alone/17")
+            with faultloom.starting(SIGNER) as second:
+                inherit(first, "GET /both/17")
+                inherit(first, "GET /both/18")
+                inherit(second, "GET /own")
+                with faultloom.starting(SIGNER) as third:
+                    assert first.scope.begin_call(True, "b", "GET /context", b"")
+        assert (counted_by(first), counted_by(second), counted_by(third)) == ([(1, "GET /own")], [(2, "GET /both/{id}")], [])
+
+        with faultloom.starting(SIGNER) as first, faultloom.starting(SIGNER) as second:
+            for _ in range(UNSCOPED_CALLS_MAX):
+                inherit(first, "GET /early")
+            inherit(second, "GET /late")
+            for _ in range(10):
+                inherit(first, "GET /late")
+        assert counted_by(first) == [(1, "GET /late")]
+        assert counted_by(second) == [(UNSCOPED_CALLS_MAX - 11, "GET /early"), (10, "GET /late"), (11, "other")]
+    finally:
+        OPEN_SCOPES.update(others)
 
 
 def test_no_call_is_counted_while_no_scope_is_open(service):

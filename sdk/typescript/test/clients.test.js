@@ -2,17 +2,13 @@
 'use strict';
 
 const assert = require('node:assert');
-const { spawnSync } = require('node:child_process');
-const fs = require('node:fs');
 const http = require('node:http');
 const https = require('node:https');
 const net = require('node:net');
-const os = require('node:os');
-const path = require('node:path');
 const { test } = require('node:test');
 const { gunzipSync, gzipSync } = require('node:zlib');
 const { encodeTail } = require('../dist/wire/carrier.js');
-const { app, events, faultloom, tracedRequest } = require('./support.js');
+const { app, certificate, events, faultloom, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
 
@@ -85,29 +81,11 @@ for (const [way, make] of Object.entries(WAYS)) {
 }
 
 test('https, both sides', async (t) => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'faultloom-tls-'));
-  t.after(() => fs.rmSync(folder, { recursive: true }));
-  const args = [
-    'req',
-    '-x509',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    '-keyout',
-    `${folder}/key`,
-    '-out',
-    `${folder}/cert`,
-    '-days',
-    '2',
-    '-subj',
-    '/CN=localhost',
-  ];
-  if (spawnSync('openssl', args).status !== 0) {
-    t.skip('openssl is not installed: https is not tested');
+  const pair = certificate(t);
+  if (pair === null) {
     return;
   }
-  const key = fs.readFileSync(`${folder}/key`);
-  const cert = fs.readFileSync(`${folder}/cert`);
+  const { key, cert } = pair;
   const server = https.createServer({ key, cert }, (_request, response) => response.end('secret'));
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => {

@@ -1,9 +1,11 @@
 // Helpers for the tests: trust settings, applications in child processes, and a compact form of histories.
 'use strict';
 
-const { spawn } = require('node:child_process');
+const { spawn, spawnSync } = require('node:child_process');
 const { once } = require('node:events');
+const fs = require('node:fs');
 const http = require('node:http');
+const os = require('node:os');
 const path = require('node:path');
 const readline = require('node:readline');
 
@@ -116,4 +118,30 @@ function descendants(segment) {
   return segment.events.flatMap((e) => (e.child ? [e.child, ...descendants(e.child)] : []));
 }
 
-module.exports = { app, sendRequest, descendants, chain, events, faultloom, tracedRequest, TRUST, KEY, REGISTER };
+/** A new key and a certificate of `localhost`. Null: there is no openssl, and the test is skipped. */
+function certificate(t) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'faultloom-tls-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const args = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-keyout',
+    `${folder}/key`,
+    '-out',
+    `${folder}/cert`,
+    '-days',
+    '2',
+    '-subj',
+    '/CN=localhost',
+  ];
+  if (spawnSync('openssl', args).status !== 0) {
+    t.skip('openssl is not installed: https is not tested');
+    return null;
+  }
+  return { key: fs.readFileSync(`${folder}/key`), cert: fs.readFileSync(`${folder}/cert`) };
+}
+
+module.exports = { app, certificate, sendRequest, descendants, chain, events, faultloom, tracedRequest, TRUST, KEY, REGISTER };

@@ -4,7 +4,7 @@
 use crate::names::{Name, Names};
 use serde_json::Value;
 use wire::span::{
-    FAILED, FAULT, FAULTS_OFF, GAP, GRPC_STATUS, HTTP_STATUS, INHERITED, PEER, TRUNCATED, UNSCOPED_CALLS,
+    CONNECT_US, FAILED, FAULT, FAULTS_OFF, GAP, GRPC_STATUS, HTTP_STATUS, INHERITED, PEER, TRUNCATED, UNSCOPED_CALLS,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(crate) struct SpanIn {
     pub truncated: bool,
     pub faults_off: bool,
     pub inherited: bool,
+    /// How long it spent on a connection of its own, in µs. 0: none, or unknown.
+    pub connect_us: u32,
     /// How many calls belonged to no request while the scope was open.
     pub unscoped_calls: u32,
 }
@@ -113,6 +115,7 @@ pub(crate) fn span(value: &Value, at: &str, service: Name, names: &mut Names) ->
         truncated: tags.is_true(TRUNCATED),
         faults_off: tags.is_true(FAULTS_OFF),
         inherited: tags.is_true(INHERITED),
+        connect_us: tags.int(CONNECT_US).unwrap_or(0),
         unscoped_calls: tags.int(UNSCOPED_CALLS).unwrap_or(0),
     })
 }

@@ -229,6 +229,7 @@ mod tests {
             outcome,
             fault,
             inherited: false,
+            connect_us: None,
             gap: false,
             unreadable: None,
             scope: scope.map(Box::new),

@@ -260,6 +260,7 @@ mod tests {
             outcome,
             fault: None,
             inherited: false,
+            connect_us: None,
             gap: false,
             unreadable: None,
             scope: scope.map(Box::new),

@@ -169,6 +169,7 @@ mod tests {
             outcome,
             fault,
             inherited: false,
+            connect_us: None,
             gap: false,
             unreadable: None,
             scope: None,

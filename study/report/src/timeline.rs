@@ -220,16 +220,20 @@ impl Timeline<'_> {
         self.out.push_str("</span>");
         let color = self.services.color(service);
         let bars = |placed: &Placed| (placed.start, placed.end, placed.scope);
+        let connect_us = |placed: &Placed| placed.call.connect_us.unwrap_or(0);
         let good: Vec<Bar> = group.iter().filter_map(|n| n.good.as_ref()).map(bars).collect();
-        self.lane(&good, first.good.as_ref(), color, "good");
+        let connecting = mean(group.iter().filter_map(|n| n.good.as_ref()).map(connect_us));
+        self.lane(&good, first.good.as_ref(), connecting, color, "good");
         if self.compare {
             let now: Vec<Bar> = group.iter().filter_map(|n| n.now.as_ref()).map(bars).collect();
-            self.lane(&now, first.now.as_ref(), color, "now");
+            let connecting = mean(group.iter().filter_map(|n| n.now.as_ref()).map(connect_us));
+            self.lane(&now, first.now.as_ref(), connecting, color, "now");
         }
         self.out.push_str("</div>");
     }
 
-    fn lane(&mut self, bars: &[Bar], first: Option<&Placed>, color: usize, kind: &str) {
+    /// `connect_us`: how long the calls spent on their own connections, on average.
+    fn lane(&mut self, bars: &[Bar], first: Option<&Placed>, connect_us: u64, color: usize, kind: &str) {
         put!(self.out, "<span class=l data-k={kind}><span class=b aria-hidden=true>");
         let Some(first) = first else {
             self.out.push_str("</span><span class=t></span></span>");
@@ -272,6 +276,10 @@ impl Timeline<'_> {
                 words::duration(mean as u64)
             );
         }
+        if connect_us > 0 {
+            let what = "name resolution, connecting and TLS";
+            put!(self.out, " <i title=\"{what}\">(connect {})</i>", words::duration(connect_us));
+        }
         put!(self.out, "</span> <b class={word} title=\"{0}\">{0}</b>", text(&words::outcome(call)));
         if let Some(fault) = call.fault.filter(|_| !self.compare) {
             put!(self.out, " <span class=fx title=\"fault {} fired here\">↯{}</span>", fault + 1, fault + 1);
@@ -290,6 +298,12 @@ impl Timeline<'_> {
         }
         self.out.push_str("</span></span>");
     }
+}
+
+/// 0 without values.
+fn mean(values: impl Iterator<Item = u64>) -> u64 {
+    let (sum, count) = values.fold((0, 0), |(sum, count): (u64, u64), value| (sum.saturating_add(value), count + 1));
+    sum.checked_div(count).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -354,6 +368,19 @@ mod tests {
         for mark in ["◌ gap", "↯1", "… open", "402", "✗ unavailable"] {
             assert!(html.contains(mark), "{mark}");
         }
+    }
+
+    #[test]
+    fn the_time_for_connections_is_shown() {
+        let mut trace = wide(3);
+        for (call, us) in trace.entry.scope.as_mut().unwrap().calls.iter_mut().zip([600, 0, 300]) {
+            call.connect_us = Some(us).filter(|us| *us > 0);
+        }
+        let html = single(&trace, &services(&trace), 600);
+        for shown in ["(connect 300 µs)</i>", "(connect 600 µs)</i>"] {
+            assert!(html.contains(shown), "{html}");
+        }
+        assert_eq!(html.matches("(connect").count(), 3, "of all, of the first and of the third");
     }
 
     #[test]

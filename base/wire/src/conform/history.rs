@@ -66,7 +66,12 @@ fn segment(s: &Segment, call: u64) -> Value {
             let at_us = event.at_us;
             let ended = |kind: &str, e: &CallEnded| {
                 let child = e.child.as_ref().map(|c| segment(c, call_id::derive(call, e.call)));
-                json!({"kind": kind, "at_us": at_us, "call": e.call, "status": e.status, "gap": e.gap, "child": child})
+                let mut event =
+                    json!({"kind": kind, "at_us": at_us, "call": e.call, "status": e.status, "gap": e.gap, "child": child});
+                if e.connect_us > 0 {
+                    event["connect_us"] = json!(e.connect_us);
+                }
+                event
             };
             match &event.kind {
                 EventKind::SendRequest { name, peer, http, fault, inherited } => {

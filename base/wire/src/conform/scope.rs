@@ -35,6 +35,9 @@ pub(super) fn scope(input: &Value) -> Result<Value, String> {
             end(ended, |end| scope.record_reply(end, at_us))?
         } else if let Some(ended) = step.get("failed") {
             end(ended, |end| scope.record_failure(end, at_us))?
+        } else if let Some(connected) = step.get("connected") {
+            scope.set_connect_time(number(connected, "call")?, number(connected, "us")?);
+            json!({})
         } else if let Some(unscoped) = step.get("unscoped") {
             let calls: Result<Vec<_>, _> = list(unscoped, "calls")?.iter().map(|c| unscoped_call(c, &peers)).collect();
             scope.record_unscoped(&calls?, number(unscoped, "more")?, at_us);
@@ -42,7 +45,7 @@ pub(super) fn scope(input: &Value) -> Result<Value, String> {
         } else if let (Some(message), Some(stream)) = (step.get("message"), stream.as_mut()) {
             stream.message(&scope, number(message, "bytes")? as usize)
         } else {
-            return Err("a step is send, reply, failed, unscoped, respond or, in a stream, message".into());
+            return Err("a step is send, connected, reply, failed, unscoped, respond or, in a stream, message".into());
         });
     }
     let history = match stream {

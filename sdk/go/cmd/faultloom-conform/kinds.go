@@ -194,7 +194,11 @@ func segmentObject(s *wire.Segment, call uint64) object {
 			if e.Child != nil {
 				child = segmentObject(e.Child, wire.DeriveCallID(call, e.Call))
 			}
-			events = append(events, object{"kind": kind, "at_us": e.AtUS, "call": e.Call, "status": e.Status, "gap": e.Gap, "child": child})
+			ended := object{"kind": kind, "at_us": e.AtUS, "call": e.Call, "status": e.Status, "gap": e.Gap, "child": child}
+			if e.ConnectUS > 0 {
+				ended["connect_us"] = e.ConnectUS
+			}
+			events = append(events, ended)
 		}
 	}
 	return object{"service": s.Service, "name": s.Name, "start_us": s.StartUS, "truncated": s.Truncated, "faults_off": s.FaultsOff, "events": events}

@@ -24,7 +24,8 @@ type step struct {
 		Protocol, Authority, Name string
 		Inherited                 bool
 	}
-	Unscoped *struct {
+	Connected *struct{ Call, US uint64 }
+	Unscoped  *struct {
 		Calls []struct{ Protocol, Authority, Name, Site string }
 		More  uint64
 	}
@@ -98,10 +99,12 @@ func scopeSteps(in struct {
 		case st.Respond != nil && in.Stream:
 			result = piece(pieces.LastPiece(st.AtUS, st.Respond.Status, st.Respond.Name, wire.MaxTrailerBytes))
 			history = joined.History(env.Call)
+		case st.Connected != nil:
+			s.SetConnectTime(st.Connected.Call, st.Connected.US)
 		case st.Respond != nil:
 			history = s.Finish(st.AtUS, st.Respond.Status, st.Respond.Name)
 		default:
-			return nil, errors.New("a step is send, reply, failed, unscoped, message or respond")
+			return nil, errors.New("a step is send, connected, reply, failed, unscoped, message or respond")
 		}
 		results = append(results, result)
 	}

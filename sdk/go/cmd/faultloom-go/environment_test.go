@@ -34,6 +34,10 @@ func TestProgramSamplesRequestsAndExportsThem(t *testing.T) {
 	}
 	var got []string
 	for _, s := range c.Wait(3) {
+		_, connected := s.Attributes["faultloom.connect_us"] // the program's first call
+		if delete(s.Attributes, "faultloom.connect_us"); connected != (s.Kind == 3) {
+			t.Error("a connection was set up:", connected, s)
+		}
 		got = append(got, s.String())
 	}
 	want := []string{`app server "GET /page/{id}"`, `app client "GET /item"`, `app server "GET /item"`}

@@ -214,14 +214,20 @@ func TestCallsThatLostTheirRequest(t *testing.T) {
 	expect(t, "another request", s.get(t, "/other"), "1 unscoped GET /item/after main.go")
 	sent("after the answer", false)
 
-	// a pool that a request has started gives it the calls of others while it is open
+	// a pool that a request has started gives it the calls of others while it is open, and they count them
 	first := make(chan []string)
 	go func() { first <- s.get(t, "/first") }()
 	untraced("/held") // the pool exists
-	expect(t, "request that uses the pool", s.get(t, "/late"))
+	expect(t, "request that uses the pool", s.get(t, "/late"), "1 unscoped GET /item/late main.go")
 	sent("pool of an open request", true)
+	// the goroutine of a handler works for its own request only; others that it starts may not
+	expect(t, "direct beside another request", s.get(t, "/direct"), "inherited GET /item/direct")
+	sent("direct beside another request", true)
+	expect(t, "gRPC beside another request", s.get(t, "/grpc"), "inherited /grpc.health.v1.Health/Check")
+	expect(t, "started beside another request", s.get(t, "/started"), "inherited GET /item/started")
+	sent("started beside another request", true)
 	untraced("/release")
-	expect(t, "request that started the pool", <-first, "inherited GET /item/late")
+	expect(t, "request that started the pool", <-first, "inherited GET /item/late", "1 unscoped GET /item/started main.go")
 	expect(t, "pool of an answered request", s.get(t, "/late"), "1 unscoped GET /item/late main.go")
 	sent("pool of an answered request", false)
 }

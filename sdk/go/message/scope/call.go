@@ -36,6 +36,7 @@ type CallEnd struct {
 type sentCall struct {
 	peer, name   string            // name is raw
 	replyStatus  uint32            // once replyStarted
+	connectUS    uint64            // see SetConnectTime
 	pieces       *wire.PieceJoiner // of a stream, until it ends
 	replyStarted bool
 	ended        bool
@@ -48,8 +49,12 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 }
 
 // BeginInheritedCall is BeginCall for a call whose context had no scope, and which therefore got that of its goroutine.
+// Other open scopes count the call, because it may belong to them, unless the goroutine is that of the request's handler.
 func (s *Scope) BeginInheritedCall(at uint64, call Call) (c OutgoingCall, ok bool) {
-	return s.beginCall(at, call, true)
+	if c, ok = s.beginCall(at, call, true); ok && openScopes.Load() > 1 && !inHandler() {
+		countUncertain(s, call)
+	}
+	return c, ok
 }
 
 func (s *Scope) beginCall(at uint64, call Call, inherited bool) (c OutgoingCall, ok bool) {
@@ -131,6 +136,15 @@ func (s *Scope) RecordReply(at uint64, number uint64, end CallEnd) {
 // RecordFailure records that a call ended without a reply.
 func (s *Scope) RecordFailure(at uint64, number uint64, end CallEnd) {
 	s.endCall(wire.CallFailed, at, number, end)
+}
+
+// SetConnectTime sets how long a call spent on a connection of its own, in µs. The end of the call records that.
+func (s *Scope) SetConnectTime(number uint64, us uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.callLocked(number); c != nil {
+		c.connectUS = us
+	}
 }
 
 // ReplyStarted records that a reply has begun whose history is still to come. If the history never comes, Finish
@@ -231,10 +245,17 @@ func (s *Scope) endCallLocked(kind byte, at uint64, number uint64, end CallEnd) 
 	if gap {
 		tag |= wire.TagGap
 	}
-	if !s.appendEvent(tag, at, len(child)+32) {
+	if call.connectUS > 0 {
+		tag |= wire.TagConnected
+	}
+	if !s.appendEvent(tag, at, len(child)+42) {
 		return
 	}
 	s.recording.events = wire.AppendVarint(wire.AppendVarint(s.recording.events, number), end.Status)
+	if call.connectUS > 0 {
+		s.version = wire.Version2
+		s.recording.events = wire.AppendVarint(s.recording.events, call.connectUS)
+	}
 	if child != nil {
 		s.version = max(s.version, version)
 		s.recording.events = append(wire.AppendVarint(s.recording.events, uint64(len(child))), child...)

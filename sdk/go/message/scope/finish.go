@@ -83,9 +83,8 @@ func (h *PendingHistory) appendTo(b []byte) []byte {
 	return b
 }
 
-// finishEvents records the end of open streams and started replies, the calls that belonged to no request, then
-// SEND_RESPONSE. It returns the length of the
-// history.
+// finishEvents records the end of open streams and started replies, the calls that may belong to the scope, then
+// SEND_RESPONSE. It returns the length of the history.
 func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 	for i := range s.recording.calls {
 		switch c := &s.recording.calls[i]; {
@@ -97,7 +96,7 @@ func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 		}
 	}
 	if unscopedSent.Load() != s.unscopedBefore {
-		calls, more := unscopedSince(s.unscopedBefore)
+		calls, more := s.unscopedCalls()
 		s.recordUnscopedLocked(at, calls, more)
 	}
 	var dt uint64

@@ -30,6 +30,7 @@ type Scope struct {
 
 	servedPath     string           // of an HTTP request, escaped
 	unscopedBefore uint64           // unscopedSent at the start
+	uncertainCalls uint64           // its own calls in unscopedSent; guarded by unscopedMu
 	holder         *goroutineHolder // set by Enter
 
 	mu            sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// UnscopedCall is a call that belonged to no request. It was sent while a scope was open.
+// UnscopedCall is a call that may belong to a scope that was open when it was sent: its context belonged to no request.
 type UnscopedCall struct {
 	HTTP bool
 	Peer string // name of the callee or its authority
@@ -83,11 +83,15 @@ func recordedText(s string) string {
 const maxUnscopedCalls = 64
 
 var (
-	// unscopedSent is the number of calls so far that belonged to no request.
+	// unscopedSent is the number of calls so far whose context belonged to no request, without those that only one scope
+	// can have made.
 	unscopedSent atomic.Uint64
 
 	unscopedMu    sync.Mutex
-	unscopedCalls [maxUnscopedCalls]UnscopedCall // call n is at n % maxUnscopedCalls
+	unscopedCalls [maxUnscopedCalls]struct { // call n is at n % maxUnscopedCalls
+		UnscopedCall
+		scope *Scope // that recorded it as inherited, or nil
+	}
 )
 
 // CountLost stores a call that belonged to no request, for all scopes that are open. name is the gRPC method, or the
@@ -96,26 +100,46 @@ func CountLost(isHTTP bool, authority, name string) {
 	if isHTTP {
 		name = wire.NormalizeHTTPName(name)
 	}
-	call := UnscopedCall{HTTP: isHTTP, Peer: ThisProcess().PeerName(authority), Name: name, Site: callSite()}
+	storeUnscoped(UnscopedCall{HTTP: isHTTP, Peer: ThisProcess().PeerName(authority), Name: name, Site: callSite()}, nil)
+}
+
+// countUncertain stores a call that s has recorded as inherited, for the other scopes that are open: a goroutine that s
+// has started may work for them.
+func countUncertain(s *Scope, call Call) {
+	if call.HTTP {
+		call.Name = wire.NormalizeHTTPName(call.Name)
+	}
+	storeUnscoped(UnscopedCall{HTTP: call.HTTP, Peer: call.Peer, Name: call.Name, Site: callSite()}, s)
+}
+
+func storeUnscoped(call UnscopedCall, by *Scope) {
 	unscopedMu.Lock()
 	defer unscopedMu.Unlock()
 	n := unscopedSent.Load()
-	unscopedCalls[n%maxUnscopedCalls] = call
+	stored := &unscopedCalls[n%maxUnscopedCalls]
+	stored.UnscopedCall, stored.scope = call, by
+	if by != nil {
+		by.uncertainCalls++
+	}
 	unscopedSent.Store(n + 1)
 }
 
-// unscopedSince returns the calls since the number was before, oldest first, and how many more there were.
-func unscopedSince(before uint64) (calls []UnscopedCall, more uint64) {
+// unscopedCalls returns the calls since the start of s that it has not recorded itself, oldest first, and how many more
+// there were.
+func (s *Scope) unscopedCalls() (calls []UnscopedCall, more uint64) {
 	unscopedMu.Lock()
 	defer unscopedMu.Unlock()
 	sent := unscopedSent.Load()
-	if sent-before > maxUnscopedCalls {
-		more = sent - before - maxUnscopedCalls
+	oldest := s.unscopedBefore
+	if sent-oldest > maxUnscopedCalls {
+		oldest = sent - maxUnscopedCalls
 	}
-	for n := before + more; n < sent; n++ {
-		calls = append(calls, unscopedCalls[n%maxUnscopedCalls])
+	for n := oldest; n < sent; n++ {
+		if stored := &unscopedCalls[n%maxUnscopedCalls]; stored.scope != s {
+			calls = append(calls, stored.UnscopedCall)
+		}
 	}
-	return calls, more
+	return calls, sent - s.unscopedBefore - s.uncertainCalls - uint64(len(calls))
 }
 
 // callSite returns the innermost line of the program on the stack, without its folder. It skips clients that are
@@ -130,6 +154,24 @@ func callSite() string {
 		}
 		if !more {
 			return ""
+		}
+	}
+}
+
+// inHandler reports whether the running goroutine handles a request: the hook that has called the handler is on its
+// stack. Its calls belong to that request. A goroutine that a handler has started may work for others.
+func inHandler() bool {
+	var pcs [256]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		for _, hook := range [...]string{"/httphook.Serve", "/grpchook.unaryServer.func1", "/grpchook.streamServer.func1"} {
+			if strings.HasSuffix(f.Function, hook) {
+				return true
+			}
+		}
+		if !more {
+			return false
 		}
 	}
 }

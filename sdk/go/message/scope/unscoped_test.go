@@ -60,6 +60,48 @@ func TestTheLastUnscopedCallsAreStored(t *testing.T) {
 	}
 }
 
+func TestOtherScopesCountInheritedCalls(t *testing.T) {
+	others := openScopes.Swap(0) // that other tests have left open
+	defer openScopes.Add(others)
+	inherit := func(s *Scope, path string) {
+		t.Helper()
+		if _, ok := s.BeginInheritedCall(s.Now(), Call{HTTP: true, Peer: "b", Name: "GET /" + path}); !ok {
+			t.Fatal(path)
+		}
+	}
+	first := begin(t)
+	inherit(first, "alone/17")
+	second := begin(t)
+	inherit(first, "both/17")
+	inherit(first, "both/18")
+	inherit(second, "own")
+	third := begin(t)
+	first.BeginCall(first.Now(), Call{HTTP: true, Peer: "b", Name: "GET /context"})
+	if calls, _ := unscoped(t, third); calls != nil {
+		t.Error(calls)
+	}
+	if calls, _ := unscoped(t, second); !slices.Equal(calls, []string{"2 GET /both/{id} b"}) {
+		t.Error(calls)
+	}
+	if calls, _ := unscoped(t, first); !slices.Equal(calls, []string{"1 GET /own b"}) {
+		t.Error(calls)
+	}
+	first, second = begin(t), begin(t)
+	for range maxUnscopedCalls {
+		inherit(first, "early")
+	}
+	inherit(second, "late")
+	for range 10 {
+		inherit(first, "late")
+	}
+	if calls, _ := unscoped(t, first); !slices.Equal(calls, []string{"1 GET /late b"}) {
+		t.Error(calls)
+	}
+	if calls, _ := unscoped(t, second); !slices.Equal(calls, []string{"53 GET /early b", "10 GET /late b", "11 other other"}) {
+		t.Error(calls)
+	}
+}
+
 func TestOriginOfCalls(t *testing.T) {
 	open := openScopes.Load()
 	origin := func(ctx context.Context, want Origin) {

@@ -1,7 +1,7 @@
 package wire
 
-// Version2 is the version of a history with events that version 1 does not have: inherited calls, and calls that
-// belonged to no request.
+// Version2 is the version of a history with what version 1 does not have: inherited calls, calls that belonged to no
+// request, and times for connections.
 const Version2 = 2
 
 // Limits when reading a history.
@@ -28,6 +28,7 @@ const (
 	TagChild     = 8  // RecvResponse, CallFailed: a child segment follows
 	TagGap       = 16 // RecvResponse, CallFailed: no history arrived, although the callee may have run
 	TagInherited = 32 // SendRequest, version 2: the call has the scope of its goroutine, because its context had none
+	TagConnected = 32 // RecvResponse, CallFailed, version 2: the call has set up a connection
 )
 
 // Flags of a segment.
@@ -73,9 +74,10 @@ type Event struct {
 	Count     uint64 // UnscopedCalls: number of equal calls
 	Site      string // UnscopedCalls: where the program made them, or empty
 
-	Status uint64 // gRPC code or HTTP status; CallFailed: always a gRPC code
-	Gap    bool
-	Child  *Segment
+	Status    uint64 // gRPC code or HTTP status; CallFailed: always a gRPC code
+	ConnectUS uint64 // RecvResponse, CallFailed: how long the call spent on a connection of its own; 0: none, or unknown
+	Gap       bool
+	Child     *Segment
 }
 
 // AppendHead appends the head of a history: the bytes before its segment.
@@ -198,8 +200,8 @@ func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 		if at+dt < at || tag&^(tagKind|8|16|TagInherited) != 0 {
 			return nil, Malformed
 		}
-		inherited := tag&TagInherited != 0
-		if inherited && (budget.version != Version2 || tag&tagKind != SendRequest) {
+		bit5 := tag&TagInherited != 0 // also TagConnected
+		if kind := tag & tagKind; bit5 && (budget.version != Version2 || kind != SendRequest && kind != RecvResponse && kind != CallFailed) {
 			return nil, Malformed
 		}
 		at += dt
@@ -210,13 +212,16 @@ func decodeSegment(b string, depth int, budget *eventBudget) (*Segment, error) {
 			e.Call = uint64(len(ended))
 			e.Name = decodeRef(&r, &table)
 			e.Peer = decodeRef(&r, &table)
-			e.HTTP, e.Inherited = tag&TagHTTP != 0, inherited
+			e.HTTP, e.Inherited = tag&TagHTTP != 0, bit5
 			if tag&TagFault != 0 {
 				e.Fault = r.boundedVarint(MaxFaults - 1)
 			}
 		case RecvResponse, CallFailed:
 			e.Call = uint64(r.boundedVarint(len(ended)))
 			e.Status = r.varint()
+			if bit5 {
+				e.ConnectUS = r.varint()
+			}
 			if e.Call == 0 || ended[e.Call-1] {
 				return nil, Malformed
 			}

@@ -165,6 +165,9 @@ func (b *spanBuilder) client(into *scopeSpans, s *Segment, sent, end *Event, id 
 	out.flag("faultloom.failed", failed)
 	out.flag("faultloom.gap", end == nil || end.Gap)
 	out.flag("faultloom.inherited", sent.Inherited)
+	if end != nil && end.ConnectUS > 0 {
+		out.Attributes = append(out.Attributes, integer("faultloom.connect_us", end.ConnectUS))
+	}
 	into.Spans = append(into.Spans, out)
 }
 

@@ -27,6 +27,9 @@ func splitEvents(bytes string) (events []eventBytes, ok bool) {
 		case RecvResponse, CallFailed:
 			r.varint()
 			r.varint()
+			if e.tag&TagConnected != 0 {
+				r.varint()
+			}
 			fixedEnd = len(r.rest)
 			if e.tag&TagChild != 0 {
 				r.bytes(r.boundedVarint(MaxHistoryBytes))

@@ -97,6 +97,8 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
                 "call": call.number, "id": f"{call.id:016x}", "fault": call.fault_index,
                 "kind": call.fault.kind if call.fault else None, "envelope": _hex(call.envelope),
             }  # fmt: skip
+        elif "connected" in step:
+            scope.set_connect_time(step["connected"]["call"], step["connected"]["us"])
         elif "unscoped" in step:
             calls = [_unscoped_call(call, given["peers"]) for call in step["unscoped"]["calls"]]
             scope.record_unscoped(calls, step["unscoped"]["more"])

@@ -215,8 +215,9 @@ function eventJson(e: Event, id: CallId): Json {
       return { kind, at_us, name, peer, protocol: protocol(e), count, site };
     }
     default: {
-      const { kind, call, status, gap, child } = e;
-      return { kind, at_us, call, status, gap, child: child && segmentJson(child, id.derive(call)) };
+      const { kind, call, status, gap, child, connectUs } = e;
+      const time = connectUs === 0 ? {} : { connect_us: connectUs };
+      return { kind, at_us, call, status, gap, child: child && segmentJson(child, id.derive(call)), ...time };
     }
   }
 }

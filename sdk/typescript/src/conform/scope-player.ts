@@ -27,6 +27,7 @@ interface Call {
 interface Step {
   at_us: number;
   send?: Call & { inherited?: boolean };
+  connected?: { call: number; us: Uint64 };
   unscoped?: { calls: (Call & { site: string })[]; more: Uint64 };
   reply?: End;
   failed?: End;
@@ -99,6 +100,10 @@ class Player {
     if (step.message !== undefined) {
       return { piece: this.piece(this.scope.nextPiece(step.message.bytes)) };
     }
+    if (step.connected !== undefined) {
+      this.scope.setConnectTime(this.calls[step.connected.call - 1]!, step.connected.us);
+      return {};
+    }
     if (step.unscoped !== undefined) {
       const { calls, more } = step.unscoped;
       const unscoped = calls.map((call) => this.unscopedCall(call));
@@ -106,7 +111,7 @@ class Player {
       return {};
     }
     if (step.respond === undefined) {
-      throw new Error('a step must be send, reply, failed, unscoped, message or respond');
+      throw new Error('a step must be send, connected, reply, failed, unscoped, message or respond');
     }
     const { status, name } = step.respond;
     if (this.stream) {

@@ -26,6 +26,7 @@ import {
   SEND_REQUEST,
   SEND_RESPONSE,
   TAG_CHILD,
+  TAG_CONNECTED,
   TAG_FAULT,
   TAG_GAP,
   TAG_HTTP,
@@ -60,6 +61,8 @@ export class OutgoingCall {
   ended = false;
   /** The status of a reply that has started but whose end has not been recorded, else -1. */
   startedStatus = -1;
+  /** See `Scope.setConnectTime`. */
+  connectUs: Uint64 = 0;
   /** The received pieces, if the call is a stream. */
   joiner: PieceJoiner | null = null;
 
@@ -237,6 +240,11 @@ export class Scope {
     this.recordEnd(CALL_FAILED, call, code, history, gap);
   }
 
+  /** How long a call spent on a connection of its own, in µs. The end of the call records that. */
+  setConnectTime(call: OutgoingCall, us: Uint64): void {
+    call.connectUs = us;
+  }
+
   /** A reply has begun and its history is still to come. If it never arrives, the end of the scope records a gap. */
   replyStarted(call: OutgoingCall, status: number): void {
     call.startedStatus = status;
@@ -284,11 +292,17 @@ export class Scope {
       gap = true;
       this.flags |= TRUNCATED;
     }
-    if (!this.startEvent(kind | (child === null ? 0 : TAG_CHILD) | (gap ? TAG_GAP : 0), 32)) {
+    const hasConnected = call.connectUs !== 0;
+    const flags = (child === null ? 0 : TAG_CHILD) | (gap ? TAG_GAP : 0) | (hasConnected ? TAG_CONNECTED : 0);
+    if (!this.startEvent(kind | flags, 42)) {
       return;
     }
     this.events.varint(call.number);
     this.events.varint(status);
+    if (hasConnected) {
+      this.version = VERSION_2;
+      this.events.varint(call.connectUs);
+    }
     if (child !== null) {
       this.events.varint(child.length - HEAD_BYTES);
       this.events.put(child, HEAD_BYTES);

@@ -15,7 +15,7 @@ import { ErrorCode, FaultloomError } from './errors';
 import { MAX_NAME_BYTES, MAX_SERVICE_BYTES } from './names';
 import { MAX_FAULTS } from './plan';
 
-/** The versions of a history. Version 2 has inherited calls or calls that belonged to no request. */
+/** The versions of a history. Version 2 has inherited calls, unscoped calls, or times for connections. */
 export const VERSION_1 = 1;
 export const VERSION_2 = 2;
 
@@ -43,6 +43,8 @@ export const TAG_INHERITED = 32;
  */
 export const TAG_CHILD = 8;
 export const TAG_GAP = 16;
+/** Tag bit of RECV_RESPONSE and CALL_FAILED: the call has set up a connection. */
+export const TAG_CONNECTED = 32;
 
 /** Flags of a segment. */
 export const TRUNCATED = 1;
@@ -89,6 +91,8 @@ export type Event =
       atUs: Uint64;
       call: number;
       status: Uint64;
+      /** µs that the call spent on a connection of its own; 0: none, or unknown. */
+      connectUs: Uint64;
       gap: boolean;
       child: Segment | null;
     }
@@ -240,11 +244,11 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
     const tag = r.u8();
     const at: Uint64 | undefined = addUint64(atUs, r.varint());
     const kind = tag & TAG_KIND_BITS;
-    const inherited = (tag & TAG_INHERITED) !== 0;
+    const hasBit5 = (tag & TAG_INHERITED) !== 0; // also TAG_CONNECTED
     if (at === undefined || (tag & ~(TAG_KIND_BITS | 8 | 16 | TAG_INHERITED)) !== 0) {
       return undefined;
     }
-    if (inherited && !(isVersion2 && kind === SEND_REQUEST)) {
+    if (hasBit5 && !(isVersion2 && kind <= CALL_FAILED)) {
       return undefined;
     }
     atUs = at;
@@ -261,11 +265,12 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
         peer,
         http: (tag & TAG_HTTP) !== 0,
         fault,
-        inherited,
+        inherited: hasBit5,
       });
     } else if (kind === RECV_RESPONSE || kind === CALL_FAILED) {
       const call = r.count(ended.length);
       const status = r.varint();
+      const connectUs = hasBit5 ? r.varint() : 0;
       if (call === 0 || ended[call - 1] === true) {
         return undefined;
       }
@@ -275,6 +280,7 @@ function decodeSegment(r: Reader, depth: number, budget: Budget): Segment | unde
         atUs,
         call,
         status,
+        connectUs,
         gap: (tag & TAG_GAP) !== 0,
         child: null,
       };

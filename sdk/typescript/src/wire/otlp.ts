@@ -175,6 +175,9 @@ function clientAttributes(send: Send, end: End | undefined): Attribute[] {
   if (send.inherited) {
     out.push(trueAttribute('faultloom.inherited'));
   }
+  if (end !== undefined && end.connectUs !== 0) {
+    out.push({ key: 'faultloom.connect_us', value: { intValue: String(end.connectUs) } });
+  }
   return out;
 }
 

@@ -11,6 +11,7 @@ import {
   SEND_REQUEST,
   SEND_RESPONSE,
   TAG_CHILD,
+  TAG_CONNECTED,
   TAG_FAULT,
   TAG_GAP,
   TAG_KIND_BITS,
@@ -49,6 +50,9 @@ function rawEvents(bytes: Buffer): RawEvent[] | undefined {
       case CALL_FAILED:
         r.varint();
         r.varint();
+        if ((tag & TAG_CONNECTED) !== 0) {
+          r.varint();
+        }
         if ((tag & TAG_CHILD) !== 0) {
           fieldsEnd = r.at;
           r.take(r.count(MAX_HISTORY_BYTES));

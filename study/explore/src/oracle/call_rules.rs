@@ -265,6 +265,7 @@ mod tests {
             outcome,
             fault: None,
             inherited: false,
+            connect_us: None,
             gap: false,
             unreadable: None,
             scope: None,

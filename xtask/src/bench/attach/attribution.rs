@@ -55,13 +55,13 @@ fn id_of(name: &Value) -> String {
 pub enum Found {
     Shown,
     Inherited,
-    /// As a call that belonged to no request.
+    /// As a call that belonged to no request, whether or not the trace of another request shows it.
     Counted,
     /// Below a call that is counted or missing, which is where the trace is incomplete.
     Below,
     /// Made after its request was answered.
     Late,
-    /// Only in the trace of another request, and marked there.
+    /// Only in the trace of another request, and marked there, but not counted in its own.
     Elsewhere,
     Missing,
 }

@@ -101,7 +101,11 @@ fn run_all(size: &Size) -> Result<Value, String> {
 
 pub fn goals(figures: &Value) -> Vec<Goal> {
     let goal = |name: &str| Goal::equals(name, figures[name].as_f64().unwrap_or(f64::NAN), 0.0);
-    ["unmarked_missing_calls", "inherited_wrongly"].iter().chain(&NODE_WORKER_GOALS).map(|name| goal(name)).collect()
+    ["unmarked_missing_calls", "inherited_elsewhere", "inherited_wrongly"]
+        .iter()
+        .chain(&NODE_WORKER_GOALS)
+        .map(|name| goal(name))
+        .collect()
 }
 
 fn figures(sums: &Sums, language: usize) -> Value {
@@ -157,7 +161,7 @@ fn run_one(seed: u64, sums: &mut Sums) -> Result<BTreeMap<String, u64>, String> 
                 sums.node_worker_missing += u64::from(is_of_node_worker(&requests, call));
                 problem("missing", call);
             }
-            Found::Elsewhere => problem("only in the trace of another request, marked", call),
+            Found::Elsewhere => problem("only in the trace of another request, marked there", call),
             _ => {}
         }
     }

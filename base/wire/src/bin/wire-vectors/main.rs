@@ -3,6 +3,7 @@
 mod book;
 mod bridges;
 mod carriers;
+mod connections;
 mod envelopes;
 mod faults;
 mod histories;
@@ -40,6 +41,7 @@ fn write_all(dir: PathBuf) {
         hooks::write,
         streams::write,
         unscoped::write,
+        connections::write,
         joins::write,
         histories::write,
         otlp::write,

@@ -23,24 +23,24 @@ fn inherited(at_us: u64, protocol: &str, authority: &str, name: &str) -> Value {
     step
 }
 
-fn input(steps: Vec<Value>) -> Value {
+pub(crate) fn input(steps: Vec<Value>) -> Value {
     scope_input(TRUST, None, steps)
 }
 
-fn stream(steps: Vec<Value>) -> Value {
+pub(crate) fn stream(steps: Vec<Value>) -> Value {
     let mut input = input(steps);
     input["stream"] = json!(true);
     input
 }
 
 /// The history that results from these steps.
-fn history(input: &Value) -> Vec<u8> {
+pub(crate) fn history(input: &Value) -> Vec<u8> {
     let result = wire::conform::result("scope", input).expect("documented shape");
     result["history"].as_str().and_then(wire::bytes::unhex).expect("a history")
 }
 
 /// A scope whose history has this version.
-fn scope(book: &Book, name: &str, about: &str, version: u8, input: Value) {
+pub(crate) fn scope(book: &Book, name: &str, about: &str, version: u8, input: Value) {
     assert_eq!(history(&input)[0], version, "{name}");
     book.good(name, "scope", about, input);
 }
@@ -169,7 +169,7 @@ fn histories(book: &Book) {
     let frame = |events: &[u8]| [&[2][..], &ROOT.to_be_bytes(), &[0, 1, b'a', 0, 0], events].concat();
     for (name, about, events) in [
         ("kind", "event kind 6", vec![6, 0, 0]),
-        ("reply-flag", "only calls are inherited", vec![1, 0, 0, 1, b'x', 1, 0x22, 0, 1, 0]),
+        ("response-flag", "an undefined flag of kind 4", vec![0x24, 0, 0]),
         ("unscoped-flag", "an undefined flag of kind 5", vec![0x0d, 0, 0, 1, b'x', 1, 1, 0]),
         ("unscoped-inherited", "an undefined flag of kind 5", vec![0x25, 0, 0, 1, b'x', 1, 1, 0]),
         ("unscoped-cut", "ends before the place of the call", vec![5, 0, 0, 1, b'x', 1, 1]),

@@ -71,8 +71,8 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 			return resp, err
 		}
 	}
-	r2 := new(http.Request)
-	*r2 = *r
+	timer := new(connectTimer)
+	r2 := timer.trace(r)
 	if call.Envelope != "" { // an envelope that is too large is not sent, but the request is
 		r2.Header = make(http.Header, len(r.Header)+1)
 		for k, v := range r.Header {
@@ -91,6 +91,7 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 	if resp != nil && resp.Request == r2 {
 		resp.Request = r
 	}
+	timer.record(s, call.Number, err != nil)
 	return finishCall(s, &call, resp, err, address)
 }
 

@@ -26,7 +26,7 @@ from ..wire.envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, encode_heade
 from ..wire.errors import FaultloomError
 from ..wire.history import (
     CALL_FAILED, HEAD_BYTES, HISTORY_BYTES, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TAG_CHILD, TAG_FAULT, TAG_GAP, TAG_HTTP,
-    TAG_INHERITED, UNSCOPED_CALLS, VERSION, VERSION_2, TooManyEvents,
+    TAG_CONNECTED, TAG_INHERITED, UNSCOPED_CALLS, VERSION, VERSION_2, TooManyEvents,
     decode_counted,
 )  # fmt: skip
 from ..wire.names import NAME_BYTES, normalize_http_name
@@ -34,7 +34,7 @@ from ..wire.pieces import PieceJoiner, encode_last_piece, encode_piece
 from ..wire.plan import Fault
 from ..wire.primitives import U64, encode_string, encode_varint, truncate_text
 from .evidence import Evidence
-from .unscoped import OPEN_SCOPES, OTHER_CALLS, SENT_UNSCOPED, UNSCOPED_EVENTS_MAX, UnscopedCall
+from .unscoped import OPEN_SCOPES, OTHER_CALLS, SENT_UNSCOPED, UNSCOPED_EVENTS_MAX, Interval, UnscopedCall, count_unscoped
 
 
 class OutgoingCall:
@@ -54,6 +54,8 @@ class OutgoingCall:
     #: for streams: the request was sent, so the callee may have run
     is_sent = False
     has_ended = False
+    #: spent on a connection of its own
+    connect_us = 0
     #: the first bytes of its history after the version: the call id
     id_bytes: bytes
 
@@ -177,7 +179,7 @@ class Scope:
         self.faults_enabled = faults_enabled
         self._lock = RLock()
         OPEN_SCOPES.add(self._lock)
-        self._unscoped_before = SENT_UNSCOPED.sent
+        self._interval = Interval(SENT_UNSCOPED.sent)
         self.calls: List[OutgoingCall] = []
         #: tag, time in ns, and the encoded rest of each event
         self._events: List[Tuple[int, int, bytes]] = []
@@ -236,8 +238,11 @@ class Scope:
                     self._events.append((tag | flags, self._clock(), event))
             else:
                 counters = self._decide_fault(self._evidence, call, http, flags)
-            if flags and not self._is_full:
-                self._version = VERSION_2
+            if flags:
+                if len(OPEN_SCOPES) > 1:
+                    count_unscoped(http, peer, name, self._interval)  # it may belong to the other scopes
+                if not self._is_full:
+                    self._version = VERSION_2
             whole = b"".join((envelope.signed_prefix, id_bytes, accepts, counters))
             if len(whole) <= ENVELOPE_BYTES:
                 call.envelope = whole
@@ -275,6 +280,11 @@ class Scope:
         """Records a call without a reply. ``code`` is a gRPC code, for HTTP too."""
         self.record_end(CALL_FAILED, number, code, history, gap)
 
+    def set_connect_time(self, number: int, us: int) -> None:
+        """Sets how long a call spent on a connection of its own. The end of the call records that."""
+        with self._lock:
+            self.calls[number - 1].connect_us = us
+
     def record_end(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
         """``record_reply`` (kind RECV_RESPONSE) or ``record_failure`` (CALL_FAILED).
 
@@ -299,20 +309,24 @@ class Scope:
             version = history[0] if child is not None and history is not None else VERSION
             if self._evidence is not None and not self._count_end(self._evidence, kind, call, child, version):
                 child, gap = None, True
+            connect = b""
+            if call.connect_us:
+                kind |= TAG_CONNECTED
+                connect = encode_varint(call.connect_us)
             if child is None:
-                rest = encode_varint(number) + encode_varint(status)
+                rest = encode_varint(number) + encode_varint(status) + connect
             else:
                 kind |= TAG_CHILD
-                if number < 128 and status < 128 and size < 16_384:  # like ``encode_varint``
+                if not connect and number < 128 and status < 128 and size < 16_384:  # like ``encode_varint``
                     rest = (bytes((number, status, size)) if size < 128 else bytes((number, status, size & 127 | 128, size >> 7))) + child
                 else:
-                    rest = b"".join((encode_varint(number), encode_varint(status), encode_varint(size), child))
+                    rest = b"".join((encode_varint(number), encode_varint(status), connect, encode_varint(size), child))
                 self._size += size
             if self._is_full or self._size > EVENTS_BYTES:
                 self._is_full = True
             else:
                 self._events.append((kind | TAG_GAP if gap else kind, self._clock(), rest))
-                if version == VERSION_2 and child is not None:
+                if connect or version == VERSION_2 and child is not None:
                     self._version = VERSION_2
 
     def _count_end(
@@ -399,8 +413,8 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending_calls()
-            if SENT_UNSCOPED.sent != self._unscoped_before:
-                self.record_unscoped(*SENT_UNSCOPED.since(self._unscoped_before))
+            if SENT_UNSCOPED.sent != self._interval.before:
+                self.record_unscoped(*SENT_UNSCOPED.within(self._interval))
             self._events.append((SEND_RESPONSE, self._clock(), _SMALL[status] if status < 128 else encode_varint(status)))
             self.is_finished = True
             OPEN_SCOPES.discard(self._lock)
@@ -438,8 +452,8 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending_calls()
-            if SENT_UNSCOPED.sent != self._unscoped_before:
-                self.record_unscoped(*SENT_UNSCOPED.since(self._unscoped_before))
+            if SENT_UNSCOPED.sent != self._interval.before:
+                self.record_unscoped(*SENT_UNSCOPED.within(self._interval))
             self._events.append((SEND_RESPONSE, self._clock(), encode_varint(status)))
             self.is_finished = True
             OPEN_SCOPES.discard(self._lock)

@@ -1,7 +1,8 @@
 """Calls that belonged to no request: their context had no scope, and was not that of a request without one.
 
-While scopes are open, each of them counts such a call, because it may have been made for each of them. A process stores
-the last 64. While none is open, a call costs one look at ``OPEN_SCOPES``.
+While scopes are open, each of them counts such a call, because it may have been made for each of them. If one has
+inherited the call, the others count it. A process stores the last 64. While no scope is open, a call costs one look at
+``OPEN_SCOPES``.
 """
 
 from __future__ import annotations
@@ -45,39 +46,56 @@ class UnscopedCall(NamedTuple):
 OTHER_CALLS = UnscopedCall(False, "other", "other", "")
 
 
+class Interval:
+    """The time of one scope. ``before``: how many calls there were when it began."""
+
+    __slots__ = ("before", "inherited")
+
+    def __init__(self, before: int) -> None:
+        self.before = before
+        #: how many calls since then its scope has inherited
+        self.inherited = 0
+
+
 class UnscopedCalls:
     """The last calls of a process. Thread-safe."""
 
     def __init__(self) -> None:
         #: how many there were
         self.sent = 0
-        self._calls: Deque[UnscopedCall] = deque(maxlen=UNSCOPED_CALLS_MAX)
+        #: each with the interval of the scope that has inherited it
+        self._calls: Deque[Tuple[UnscopedCall, Optional[Interval]]] = deque(maxlen=UNSCOPED_CALLS_MAX)
         self._lock = threading.Lock()
 
-    def add(self, call: UnscopedCall) -> None:
+    def add(self, call: UnscopedCall, by: Optional[Interval] = None) -> None:
         with self._lock:
-            self._calls.append(call)
+            self._calls.append((call, by))
             self.sent += 1
+            if by is not None:
+                by.inherited += 1
 
-    def since(self, before: int) -> Tuple[List[UnscopedCall], int]:
-        """The calls after the first ``before``, oldest first, and how many more there were."""
+    def within(self, interval: Interval) -> Tuple[List[UnscopedCall], int]:
+        """The calls that the scope of this interval has not inherited, oldest first, and how many more there were."""
         with self._lock:
-            count = self.sent - before
-            calls = list(self._calls)
-        return calls[max(0, len(calls) - count) :], max(0, count - len(calls))
+            sent = self.sent - interval.before
+            count = sent - interval.inherited
+            stored = list(self._calls)
+        calls = [call for call, by in stored[max(0, len(stored) - sent) :] if by is not interval]
+        return calls, count - len(calls)
 
 
 SENT_UNSCOPED = UnscopedCalls()
 
 
-def count_unscoped(http: bool, peer: str, name: str) -> None:
+def count_unscoped(http: bool, peer: str, name: str, by: Optional[Interval] = None) -> None:
     """Counts a call for all open scopes. ``name``: the gRPC method, or the raw ``METHOD /path``.
 
-    The exporter's own calls are not counted.
+    ``by``: the interval of the scope that has inherited it. That scope does not count it. The exporter's own calls are
+    not counted.
     """
     site = _call_site()
     if site is not None:
-        SENT_UNSCOPED.add(UnscopedCall(http, peer, normalize_http_name(name) if http else name, site))
+        SENT_UNSCOPED.add(UnscopedCall(http, peer, normalize_http_name(name) if http else name, site), by)
 
 
 def _call_site() -> Optional[str]:

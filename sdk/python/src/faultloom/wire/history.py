@@ -15,7 +15,7 @@ from .plan import FAULTS_MAX
 from .primitives import U64, Reader, encode_varint
 
 VERSION = 1
-#: the version of a history with events that version 1 does not have: inherited calls, calls that belonged to no request
+#: the version of a history with what version 1 does not have: inherited calls, calls of no request, times for connections
 VERSION_2 = 2
 HISTORY_BYTES = 4 << 20
 DEPTH_MAX = 64
@@ -32,6 +32,7 @@ TAG_INHERITED = 32  # version 2: the call has the scope of its thread or task, b
 # flags in the tag of RECV_RESPONSE and CALL_FAILED
 TAG_CHILD = 8  # a child history follows
 TAG_GAP = 16  # the callee may have run and no history arrived
+TAG_CONNECTED = 32  # version 2: the call has set up a connection
 TAKES_FIELD = 4  # flag of a segment: requests of the answered method may have their envelope in a field
 
 _KINDS = ("", "SEND_REQUEST", "RECV_RESPONSE", "CALL_FAILED", "SEND_RESPONSE", "UNSCOPED_CALLS")
@@ -51,6 +52,8 @@ class Event(NamedTuple):
     gap: bool = False
     child: Optional["Segment"] = None
     inherited: bool = False
+    #: spent on a connection of its own; 0: none, or unknown
+    connect_us: int = 0
     calls: int = 0
     site: str = ""
 
@@ -99,6 +102,8 @@ def _event_json(event: Event, call: int) -> Dict[str, Any]:
     if event.kind != SEND_RESPONSE:
         child = event.child.to_json(derive_call_id(call, event.call)) if event.child else None
         out.update(call=event.call, gap=event.gap, child=child)
+        if event.connect_us:
+            out["connect_us"] = event.connect_us
     return out
 
 
@@ -232,7 +237,7 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: _Budget) -> 
         tag = r.u8()
         at_us += r.varint()
         kind = tag & 7
-        if tag & ~31 and (tag & ~63 or budget.version != VERSION_2 or kind != SEND_REQUEST) or at_us > U64:
+        if tag & ~31 and (tag & ~63 or budget.version != VERSION_2 or kind > CALL_FAILED) or at_us > U64:
             raise malformed("event")
         if kind == SEND_REQUEST:
             sent += 1
@@ -246,13 +251,14 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: _Budget) -> 
                 raise malformed("the end of a call that is not open")
             ended.add(call)
             status = r.varint()
+            connect_us = r.varint() if tag & TAG_CONNECTED else 0
             if tag & TAG_CHILD:
                 length = r.varint()
                 if length > end - r.at:
                     raise malformed("a child longer than the rest")
                 nested.append((len(events), r.at, r.at + length))
                 r.at += length
-            events.append(Event(kind, at_us, call, status=status, gap=bool(tag & TAG_GAP)))
+            events.append(Event(kind, at_us, call, status=status, gap=bool(tag & TAG_GAP), connect_us=connect_us))
         elif kind == SEND_RESPONSE and not tag & ~7:
             events.append(Event(kind, at_us, status=r.varint()))
         elif kind == UNSCOPED_CALLS and budget.version == VERSION_2 and not tag & TAG_CHILD:
@@ -315,6 +321,8 @@ def _raw_events(r: Reader, table: Optional[List[str]]) -> List[_Raw]:
         elif kind == RECV_RESPONSE or kind == CALL_FAILED:
             r.varint()
             r.varint()
+            if tag & TAG_CONNECTED:
+                r.varint()
             if tag & TAG_CHILD:
                 fixed = data[fixed_at : r.at]
                 r.take(r.count(HISTORY_BYTES))

@@ -118,6 +118,8 @@ class _SpanWriter:
             attributes.append(_attribute("faultloom.gap", True))
         if sent.inherited:
             attributes.append(_attribute("faultloom.inherited", True))
+        if end is not None and end.connect_us:
+            attributes.append(_attribute("faultloom.connect_us", end.connect_us))
         end_us = last_us if end is None else end.at_us
         start_us = segment.start_us + sent.at_us
         spans.append(self._span(CLIENT, id, parent, sent.name, start_us, end_us - sent.at_us, failed, attributes))

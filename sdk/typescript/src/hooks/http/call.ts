@@ -1,6 +1,7 @@
 /** A request of Node's HTTP client in a scope, from its sending to its reply or failure. */
 
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { withScope } from '../../scope/context';
 import type { OutgoingCall, Scope } from '../../scope/scope';
 import { CANCELLED, DEADLINE_EXCEEDED } from '../../wire/grpc-codes';
@@ -9,6 +10,7 @@ import type { Fn, Loose } from '../patch';
 import { recordEffect } from '../record';
 import { ArrivedReply } from './arrived-reply';
 import { Body, BodyReader, MAX_ALTERED_BYTES, MAX_EAGER_BYTES, timeToRead, waitForEagerBody } from './body';
+import { measureConnection } from './connect-timer';
 import { failureCode, hangUp } from './errors';
 import { MessageHeaders } from './message-headers';
 
@@ -16,6 +18,8 @@ export class HttpCall {
   private readonly emit: Fn;
   private readonly destroy: Fn;
   private timedOut = false;
+  /** Ends the time for the connection, if there is none yet. */
+  private connectionFailed: () => void = () => undefined;
   /** Whether the application ended the request. */
   private endedByApplication = false;
   /** Whether a reply has begun. It is recorded when its history has arrived. */
@@ -57,6 +61,9 @@ export class HttpCall {
         }
       }
       switch (args[0]) {
+        case 'socket':
+          this.connectionFailed = measureConnection(this.scope, this.call, args[1] as Socket);
+          break;
         case 'response':
           return this.onResponse(args[1] as IncomingMessage);
         case 'upgrade':
@@ -89,6 +96,7 @@ export class HttpCall {
       return;
     }
     const { scope, call, effect } = this;
+    this.connectionFailed();
     if (this.endedByApplication || (error === undefined && effect.sends)) {
       // the application gave up, after a timeout or for reasons of its own
       const code = this.timedOut || failureCode(error) === DEADLINE_EXCEEDED ? DEADLINE_EXCEEDED : CANCELLED;

@@ -9,9 +9,10 @@ import { ArrivedReply } from '../http/arrived-reply';
 import { Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES, timeToRead, waitForEagerBody } from '../http/body';
 import { Address, failureCode, systemError } from '../http/errors';
 import { recordEffect } from '../record';
+import { requestStarts, StartingRequest, timeUntilFailure, timeUntilNow } from './connections';
 import { HandlerAdapter, Headers, RequestEvents } from './handler';
 
-export class UndiciCall implements RequestEvents {
+export class UndiciCall implements RequestEvents, StartingRequest {
   private body: Body | null = null;
   /** Delivers the headers of a reply that is read eagerly; null if they have been delivered. */
   private announce: ((isComplete: boolean) => void) | null = null;
@@ -26,6 +27,8 @@ export class UndiciCall implements RequestEvents {
   private delivered = 0;
   private trailers: unknown;
   private isSent = false;
+  /** By `performance.now()`. */
+  sentMs = 0;
   /** Whether undici has a connection for the request. */
   private isConnected = false;
   /** Whether undici reports nothing more. Further events come from this class alone. */
@@ -74,6 +77,7 @@ export class UndiciCall implements RequestEvents {
 
   private send(dispatch: () => boolean): boolean {
     this.isSent = true;
+    this.sentMs = performance.now();
     return dispatch();
   }
 
@@ -129,6 +133,7 @@ export class UndiciCall implements RequestEvents {
    */
   callerGaveUp(error: unknown): void {
     if (this.isSent && !this.isConnected && !this.isComplete) {
+      this.scope.setConnectTime(this.call, timeUntilNow(this.address, this.sentMs));
       this.scope.recordFailure(this.call, failureCode(error), null, false);
     }
   }
@@ -155,6 +160,15 @@ export class UndiciCall implements RequestEvents {
       return;
     }
     withScope(this.scope, () => this.out.start(this.abort));
+    requestStarts(this);
+  }
+
+  mark(): string {
+    return this.call.envelope?.toString('base64url') ?? '\0';
+  }
+
+  connected(us: number): void {
+    this.scope.setConnectTime(this.call, us);
   }
 
   upgrade(status: number): void {
@@ -298,6 +312,9 @@ export class UndiciCall implements RequestEvents {
     const { scope, call } = this;
     this.isComplete = true;
     this.out.isOver = true;
+    if (!this.isConnected) {
+      scope.setConnectTime(call, timeUntilFailure(error, this.sentMs));
+    }
     if (this.body === null) {
       recordEffect(scope, call, replyEffect('http', call.fault, { failed: failureCode(error), history: false }), null);
       this.conclude(error);

@@ -13,6 +13,7 @@ import { flatHeaders, withEnvelope } from '../http/request-headers';
 import { Fn, Loose, Patch, Unsupported } from '../patch';
 import type { Address } from '../http/errors';
 import { UndiciCall } from './call';
+import { measureConnections } from './connections';
 import { createHandler, Handler, HandlerAdapter } from './handler';
 
 /** Hooks the package. */
@@ -48,6 +49,7 @@ function hookDispatcher(patch: Patch, prototype: Loose | undefined): void {
       },
   );
   hooked.add(owner);
+  measureConnections();
 }
 
 const hooked = new WeakSet<object>();

@@ -12,7 +12,8 @@ from __future__ import annotations
 import errno
 import socket
 import sys
-from typing import Any, List, Optional
+from time import perf_counter_ns
+from typing import Any, Callable, List, Optional
 
 from ...scope.current import call_flags, current_scope, is_lost
 from ...scope.fault_wait import wait_for_fault
@@ -53,6 +54,15 @@ class Exchange:
         """The effect of the fault with this timeout in seconds."""
         assert self.call is not None
         return fault_effect("http", self.call.fault, to_timeout_ms(timeout))
+
+    def connect(self, connect: Callable[[], Any]) -> None:
+        """Connects, and records how long that takes: name resolution, connecting, TLS."""
+        start = perf_counter_ns()
+        try:
+            connect()
+        finally:
+            if self.call is not None:
+                self.scope.set_connect_time(self.call.number, max(1, (perf_counter_ns() - start) // 1000))
 
     def record_failure(self, code: int) -> None:
         """The request failed on this side. The callee may have run: a gap."""
@@ -124,6 +134,8 @@ def patch(patch: Patch, module: Any) -> None:
                 exchange.held.append(data if not isinstance(data, bytearray) else bytes(data))
             return None
         try:
+            if self.sock is None and self.auto_open:
+                exchange.connect(self.connect)  # as ``send`` would
             return send(self, data)
         except BrokenPipeError:
             raise  # urllib3 then reads an early reply
@@ -255,6 +267,8 @@ def patch_urllib3(patch: Patch, module: Any) -> None:
         accept = ACCEPT_TAIL if accepts_only_decodable(str(names.get("accept-encoding", "identity"))) else 0
         if begin(conn, exchange, accept) and exchange.is_muted:
             conn.is_verified = True  # nothing is sent: no warning about the certificate
+        own, connect = conn.__dict__.get("connect"), conn.connect
+        conn.connect = lambda: exchange.connect(connect)
         try:
             return make_request(self, conn, method, url, *args, **kwargs)
         except BaseException as error:
@@ -262,6 +276,10 @@ def patch_urllib3(patch: Patch, module: Any) -> None:
                 conn._faultloom = None
                 exchange.record_failure(code_of(error))
             raise
+        finally:
+            del conn.connect
+            if own is not None:
+                conn.connect = own
 
     patch.replace(pool, "_make_request", traced_make_request)
 

@@ -6,6 +6,7 @@ before httpx decodes it.
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import Any, AsyncIterator, Iterator, List, Mapping, Optional, Union
 
 import httpx
@@ -40,7 +41,7 @@ def patch(patch: Patch, module: Any) -> None:
         completed = wait_for_fault(exchange.scope, exchange.effect.wait_ms / 1000)
         if not exchange.effect.sends_after_wait(completed):
             return exchange.end_not_sent()
-        with exchange:
+        with exchange.sending(exchange.trace):
             response = handle(self, request)
         if exchange.returns_unchanged(response):
             return response
@@ -69,7 +70,7 @@ def patch(patch: Patch, module: Any) -> None:
                 raise
         if not exchange.effect.sends_after_wait(completed):
             return exchange.end_not_sent()
-        with exchange:
+        with exchange.sending(exchange.trace_async):
             response = await handle_async(self, request)
         if exchange.returns_unchanged(response):
             return response
@@ -90,7 +91,7 @@ def patch(patch: Patch, module: Any) -> None:
 class Exchange:
     """One request and its reply.
 
-    As a context manager it adds the envelope to the request's headers while it is sent.
+    As a context manager it adds the envelope to the request's headers while it is sent, and measures its connection.
     """
 
     def __init__(self, scope: Scope, call: OutgoingCall, request: httpx.Request) -> None:
@@ -99,6 +100,10 @@ class Exchange:
         self.effect = fault_effect("http", call.fault, to_timeout_ms(timeout))
         #: the application's values of the headers that the bridge uses
         self._own_headers: Mapping[str, List[str]] = {}
+        self._own_extensions: Any = request.extensions
+        self._trace: Any = None
+        #: when the request began to wait for its connection, in ns
+        self._connect_start: Optional[int] = None
         self._body: Union[Window, RecodingWindow, None] = None
 
     @staticmethod
@@ -130,8 +135,37 @@ class Exchange:
             raise httpx.ReadError("[Errno 104] Connection reset by peer", request=request)
         raise httpx.ReadTimeout("timed out", request=request)
 
+    def sending(self, trace: Any) -> Exchange:
+        """``trace``: the extension of httpcore, of the transport's kind."""
+        self._trace = trace
+        return self
+
+    def trace(self, event: str, info: Any) -> Any:
+        """Measures the connection. The application's own extension is called too."""
+        if event.startswith("connection."):
+            self._measure(event)
+        own = self._own_extensions.get("trace")
+        return None if own is None else own(event, info)
+
+    async def trace_async(self, event: str, info: Any) -> None:
+        """``trace`` for the asynchronous transport."""
+        if event.startswith("connection."):
+            self._measure(event)
+        own = self._own_extensions.get("trace")
+        if own is not None:
+            await own(event, info)
+
+    def _measure(self, event: str) -> None:
+        now = perf_counter_ns()
+        if self._connect_start is None:
+            self._connect_start = now
+        if not event.endswith(".started"):
+            self.scope.set_connect_time(self.call.number, max(1, (now - self._connect_start) // 1000))
+
     def __enter__(self) -> None:
         headers, call = self.request.headers, self.call
+        self._own_extensions = self.request.extensions
+        self.request.extensions = {**self._own_extensions, "trace": self._trace}
         if REQUEST_HEADER in headers:
             del headers[REQUEST_HEADER]  # one that the application forwards
         if call.envelope is not None:
@@ -143,6 +177,7 @@ class Exchange:
                 self._set_headers({TRACEPARENT: [traceparent], BAGGAGE: [baggage] if baggage else []})
 
     def __exit__(self, kind: Any, error: Optional[BaseException], traceback: Any) -> None:
+        self.request.extensions = self._own_extensions
         if REQUEST_HEADER in self.request.headers:
             del self.request.headers[REQUEST_HEADER]
         self._set_headers(self._own_headers)

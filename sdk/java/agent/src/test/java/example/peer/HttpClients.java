@@ -5,19 +5,28 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.HttpURLConnection;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Proxy;
 import java.net.URI;
 import java.net.URL;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.zip.CRC32;
 import okhttp3.Call;
 import okhttp3.Callback;
+import okhttp3.Connection;
+import okhttp3.ConnectionPool;
+import okhttp3.EventListener;
 import okhttp3.OkHttpClient;
+import okhttp3.Protocol;
 import okhttp3.Request;
 import okhttp3.RequestBody;
 import okhttp3.Response;
@@ -52,6 +61,13 @@ final class HttpClients {
                 case "okhttp":
                     try (Response response = okhttp(url).newCall(okhttpRequest(method, url, body)).execute()) {
                         return format(response);
+                    }
+                case "okhttp-events":
+                    List<String> events = new ArrayList<>();
+                    OkHttpClient listening = OKHTTP.newBuilder().connectionPool(new ConnectionPool())
+                            .eventListener(listener(events)).build();
+                    try (Response response = listening.newCall(okhttpRequest(method, url, body)).execute()) {
+                        return format(response) + " " + events;
                     }
                 case "okhttp-async":
                     CompletableFuture<String> end = new CompletableFuture<>();
@@ -108,6 +124,41 @@ final class HttpClients {
             byte[] bytes = in == null ? new byte[0] : in.readAllBytes();
             return length >= 0 && length != bytes.length ? "declared " + length + " bytes, sent " + bytes.length : text(status, bytes);
         }
+    }
+
+    /** Adds the names of some events to a list. */
+    private static EventListener listener(List<String> events) {
+        return new EventListener() {
+            @Override
+            public void callStart(Call call) {
+                events.add("callStart");
+            }
+
+            @Override
+            public void dnsEnd(Call call, String name, List<InetAddress> addresses) {
+                events.add("dnsEnd " + name + " " + addresses);
+            }
+
+            @Override
+            public void connectEnd(Call call, InetSocketAddress address, Proxy proxy, Protocol protocol) {
+                events.add("connectEnd " + address + " " + proxy + " " + protocol);
+            }
+
+            @Override
+            public void connectionAcquired(Call call, Connection connection) {
+                events.add("connectionAcquired");
+            }
+
+            @Override
+            public void responseBodyEnd(Call call, long bytes) {
+                events.add("responseBodyEnd");
+            }
+
+            @Override
+            public void callEnd(Call call) {
+                events.add("callEnd");
+            }
+        };
     }
 
     private static OkHttpClient okhttp(String url) {

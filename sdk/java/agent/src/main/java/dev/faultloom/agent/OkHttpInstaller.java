@@ -4,6 +4,7 @@ import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.takesNoArguments;
 
 import dev.faultloom.agent.advice.OkHttpAdvice;
+import dev.faultloom.agent.advice.OkHttpListenerAdvice;
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /** Installs the hooks of OkHttp 3.12 and newer. */
@@ -20,6 +21,7 @@ final class OkHttpInstaller {
     static AgentBuilder add(AgentBuilder builder, HookInstaller installer) {
         return builder
                 .type(named("okhttp3.OkHttpClient"))
-                .transform(installer.advise(OKHTTP, named("interceptors").and(takesNoArguments()), OkHttpAdvice.class));
+                .transform(installer.advise(OKHTTP, named("interceptors").and(takesNoArguments()), OkHttpAdvice.class))
+                .transform(installer.advise(OKHTTP, named("eventListenerFactory").and(takesNoArguments()), OkHttpListenerAdvice.class));
     }
 }

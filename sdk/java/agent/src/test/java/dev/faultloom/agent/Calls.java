@@ -45,6 +45,17 @@ final class Calls {
         return out;
     }
 
+    /** For each call that has ended, how long it spent on a connection, in µs. */
+    static List<Long> connectTimes(Segment segment) {
+        List<Long> out = new ArrayList<>();
+        for (Event event : segment.events) {
+            if (event.kind == Event.RECV_RESPONSE || event.kind == Event.CALL_FAILED) {
+                out.add(event.connectUs);
+            }
+        }
+        return out;
+    }
+
     /** For each kind of call without a scope {@code count × name > peer at file}. */
     static List<String> unscoped(Segment segment) {
         List<String> out = new ArrayList<>();

@@ -6,13 +6,17 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.FaultKind;
+import dev.faultloom.wire.Segment;
+import java.net.ServerSocket;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Requirements on every HTTP client. */
 final class HttpClientsTest {
@@ -77,6 +81,41 @@ final class HttpClientsTest {
             assertEquals(plain, reply.text());
             assertTrue(Calls.of(reply.segment).get(0).endsWith("> stock: replied 200 gap"), Calls.of(reply.segment).toString());
         }
+    }
+
+    @ParameterizedTest
+    @MethodSource("clients")
+    void firstCallOnAConnectionHasTheTimeForIt(String client) throws Exception {
+        boolean isMeasured = client.startsWith("okhttp"); // the JDK's clients do not expose it
+        try (Peer fresh = Peer.traced("fresh").start(Peer.HTTP)) {
+            String script = call(fresh, client, "/x") + "\n" + call(fresh, client, "/x");
+            List<Long> times = Calls.connectTimes(driver.send("POST", "/run", script).segment);
+            assertEquals(2, times.size());
+            assertEquals(isMeasured, times.get(0) > 0, times.toString());
+            assertEquals(0, times.get(1), times.toString());
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"okhttp", "okhttp-async"})
+    void callThatCannotConnectHasTheTimeForIt(String client) throws Exception {
+        int port;
+        try (ServerSocket closed = new ServerSocket(0)) {
+            port = closed.getLocalPort();
+        }
+        String script = "http " + client + " GET http://127.0.0.1:" + port + "/x";
+        Segment segment = driver.send("POST", "/run", script).segment;
+        assertEquals(List.of("GET /x > 127.0.0.1:" + port + ": failed 14 gap"), Calls.of(segment));
+        assertTrue(Calls.connectTimes(segment).get(0) > 0);
+    }
+
+    @Test
+    void listenersOfTheApplicationGetTheSameEvents() throws Exception {
+        String plain = driver.plain("POST", "/run", call(stock, "okhttp-events", "/x")).text();
+        HttpDriver.Reply reply = driver.send("POST", "/run", call(stock, "okhttp-events", "/x"));
+        assertEquals(plain, reply.text());
+        assertTrue(plain.contains("connectEnd /127.0.0.1") && plain.contains("callEnd"), plain);
+        assertTrue(Calls.connectTimes(reply.segment).get(0) > 0);
     }
 
     static Stream<Arguments> faults() {

@@ -99,9 +99,13 @@ final class Output {
         if (e.kind == Event.SEND_RESPONSE) {
             return object("kind", "SEND_RESPONSE", "at_us", at, "status", unsigned(e.status));
         }
-        return object("kind", e.kind == Event.CALL_FAILED ? "CALL_FAILED" : "RECV_RESPONSE", "at_us", at, "call", e.call,
+        Map<String, Object> ended = object("kind", e.kind == Event.CALL_FAILED ? "CALL_FAILED" : "RECV_RESPONSE", "at_us", at, "call", e.call,
                 "status", unsigned(e.status), "gap", e.gap, "child",
                 e.child == null ? null : segment(e.child, CallId.derive(call, e.call)));
+        if (e.connectUs != 0) {
+            ended.put("connect_us", unsigned(e.connectUs));
+        }
+        return ended;
     }
 
     private static String protocol(Event e) {

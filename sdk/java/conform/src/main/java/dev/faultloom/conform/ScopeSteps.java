@@ -59,6 +59,10 @@ final class ScopeSteps {
             }
             return object();
         }
+        if (step.has("connected")) {
+            scope.setConnectTime((int) step.in("connected").number("call"), step.in("connected").number("us"));
+            return object();
+        }
         if (step.has("message")) {
             return piece(scope.nextPiece(step.in("message").number("bytes"), Long.MAX_VALUE));
         }

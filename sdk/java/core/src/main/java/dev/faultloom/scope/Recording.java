@@ -39,6 +39,7 @@ final class Recording {
         String peer;
         String name; // not normalized
         long replyStatus; // if replyStarted
+        long connectUs; // spent on a connection of its own
         boolean replyStarted;
         boolean ended;
         boolean isStream;
@@ -86,6 +87,7 @@ final class Recording {
         call.peer = peer;
         call.name = name;
         call.replyStarted = false;
+        call.connectUs = 0;
         call.ended = false;
         call.isStream = false;
         call.pieces = null;
@@ -125,9 +127,14 @@ final class Recording {
             gap = true;
             flags |= Segment.TRUNCATED;
         }
-        int tag = kind | (embed ? Event.TAG_CHILD : 0) | (gap ? Event.TAG_GAP : 0);
-        if (beginEvent(tag, at, (embed ? n : 0) + 32)) {
+        long connectUs = call(number).connectUs;
+        int tag = kind | (embed ? Event.TAG_CHILD : 0) | (gap ? Event.TAG_GAP : 0) | (connectUs != 0 ? Event.TAG_CONNECTED : 0);
+        if (beginEvent(tag, at, (embed ? n : 0) + 42)) {
             events.varint(number).varint(status);
+            if (connectUs != 0) {
+                version = History.VERSION_2;
+                events.varint(connectUs);
+            }
             if (embed) {
                 events.varint(n).bytes(array, from, n);
                 version = Math.max(version, childVersion);

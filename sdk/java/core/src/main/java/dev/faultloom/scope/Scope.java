@@ -46,6 +46,7 @@ public final class Scope {
     private final ScopeContext context = ScopeContext.of(this);
     private ScopeContext inheritedContext; // null: no thread was started
     private final long unscopedBefore;
+    private long ownUnscoped; // its own calls in UnscopedCalls; guarded by the lock of that class
 
     Scope(Process process, Envelope envelope, long startNanos, long startUs, ExportTarget exportTarget) {
         this.process = process;
@@ -177,9 +178,16 @@ public final class Scope {
         return begin(Event.SEND_REQUEST, at, http, peer, name, accept, receiveLimit);
     }
 
-    /** {@link #beginCall} for a call whose context had no scope, and which therefore got that of its thread. */
+    /**
+     * {@link #beginCall} for a call whose context had no scope, and which therefore got that of its thread. Other
+     * unfinished scopes count it, because it may belong to them.
+     */
     public OutgoingCall beginInheritedCall(long at, boolean http, String peer, String name, int accept, long receiveLimit) {
-        return begin(Event.SEND_REQUEST | Event.TAG_INHERITED, at, http, peer, name, accept, receiveLimit);
+        OutgoingCall call = begin(Event.SEND_REQUEST | Event.TAG_INHERITED, at, http, peer, name, accept, receiveLimit);
+        if (call != null && UNFINISHED.get() > 1) {
+            UnscopedCalls.addInherited(this, http, peer, name);
+        }
+        return call;
     }
 
     private OutgoingCall begin(int kind, long at, boolean http, String peer, String name, int accept, long receiveLimit) {
@@ -231,6 +239,14 @@ public final class Scope {
     /** Records that a call ended without a reply; the status is a gRPC code. Otherwise like {@link #recordReply}. */
     public void recordFailure(long at, int number, long status, byte[] history, boolean gap) {
         recordEnd(Event.CALL_FAILED, at, number, status, history, 0, history == null ? 0 : history.length, gap);
+    }
+
+    /** Sets how long a call spent on a connection of its own, in µs. The end of the call records that. */
+    public synchronized void setConnectTime(int number, long us) {
+        CallRecord call = recording == null ? null : recording.call(number);
+        if (call != null) {
+            call.connectUs = us;
+        }
     }
 
     /** Registers a reply whose history has not arrived yet. If it never arrives, finishing the scope records a gap. */
@@ -389,7 +405,7 @@ public final class Scope {
                 recordEnd(Event.RECV_RESPONSE, at, number, call.replyStatus, null, 0, 0, true);
             }
         }
-        UnscopedCalls.record(this, at, unscopedBefore);
+        UnscopedCalls.record(this, at);
         recording.recordResponse(at, status);
     }
 
@@ -441,6 +457,21 @@ public final class Scope {
             markFinished();
             return piece;
         }
+    }
+
+    /** The number of calls in {@link UnscopedCalls} before this scope. */
+    long unscopedBefore() {
+        return unscopedBefore;
+    }
+
+    /** Its own calls in {@link UnscopedCalls}. Requires the lock of that class. */
+    long ownUnscoped() {
+        return ownUnscoped;
+    }
+
+    /** Requires the lock of {@link UnscopedCalls}. */
+    void addOwnUnscoped() {
+        ownUnscoped++;
     }
 
     private byte[] encodeHead(String name) {

@@ -23,6 +23,8 @@ public final class Event {
     public static final int TAG_CHILD = 8;
     /** Tag of RECV_RESPONSE and CALL_FAILED: no history arrived although the callee may have run. */
     public static final int TAG_GAP = 16;
+    /** Tag of RECV_RESPONSE and CALL_FAILED: the call has set up a connection. Only in version 2. */
+    public static final int TAG_CONNECTED = 32;
 
     /** SEND_REQUEST, RECV_RESPONSE, CALL_FAILED, SEND_RESPONSE or UNSCOPED_CALLS. */
     public final int kind;
@@ -42,6 +44,8 @@ public final class Event {
     public final long fault;
     /** gRPC code or HTTP status, unsigned; CALL_FAILED: always a gRPC code. */
     public final long status;
+    /** RECV_RESPONSE, CALL_FAILED: µs spent on a connection of its own, unsigned; 0: none, or unknown. */
+    public final long connectUs;
     /** RECV_RESPONSE, CALL_FAILED: no history arrived although the callee may have run. */
     public final boolean gap;
     /** RECV_RESPONSE, CALL_FAILED: the segment of the callee, or null. */
@@ -52,7 +56,7 @@ public final class Event {
     public final String site;
 
     private Event(int kind, long atUs, int call, String name, String peer, boolean http, boolean inherited, long fault,
-            long status, boolean gap, Segment child, long count, String site) {
+            long status, long connectUs, boolean gap, Segment child, long count, String site) {
         this.kind = kind;
         this.atUs = atUs;
         this.call = call;
@@ -62,6 +66,7 @@ public final class Event {
         this.inherited = inherited;
         this.fault = fault;
         this.status = status;
+        this.connectUs = connectUs;
         this.gap = gap;
         this.child = child;
         this.count = count;
@@ -69,18 +74,18 @@ public final class Event {
     }
 
     static Event sendRequest(long atUs, int call, String name, String peer, boolean http, boolean inherited, long fault) {
-        return new Event(SEND_REQUEST, atUs, call, name, peer, http, inherited, fault, 0, false, null, 0, null);
+        return new Event(SEND_REQUEST, atUs, call, name, peer, http, inherited, fault, 0, 0, false, null, 0, null);
     }
 
-    static Event callEnd(int kind, long atUs, int call, long status, boolean gap, Segment child) {
-        return new Event(kind, atUs, call, null, null, false, false, -1, status, gap, child, 0, null);
+    static Event callEnd(int kind, long atUs, int call, long status, long connectUs, boolean gap, Segment child) {
+        return new Event(kind, atUs, call, null, null, false, false, -1, status, connectUs, gap, child, 0, null);
     }
 
     static Event sendResponse(long atUs, long status) {
-        return new Event(SEND_RESPONSE, atUs, 0, null, null, false, false, -1, status, false, null, 0, null);
+        return new Event(SEND_RESPONSE, atUs, 0, null, null, false, false, -1, status, 0, false, null, 0, null);
     }
 
     static Event unscopedCalls(long atUs, String name, String peer, boolean http, long count, String site) {
-        return new Event(UNSCOPED_CALLS, atUs, 0, name, peer, http, false, -1, 0, false, null, count, site);
+        return new Event(UNSCOPED_CALLS, atUs, 0, name, peer, http, false, -1, 0, 0, false, null, count, site);
     }
 }

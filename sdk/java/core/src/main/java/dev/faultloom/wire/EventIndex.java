@@ -42,6 +42,9 @@ final class EventIndex {
                 case Event.CALL_FAILED:
                     r.varint();
                     r.varint();
+                    if ((tag & Event.TAG_CONNECTED) != 0) {
+                        r.varint();
+                    }
                     parts[at + 2] = r.position();
                     if ((tag & Event.TAG_CHILD) != 0) {
                         r.skip(r.count(History.MAX_BYTES));

@@ -6,7 +6,7 @@ package dev.faultloom.wire;
  */
 public final class History {
     public static final int VERSION = 1;
-    /** With inherited calls or calls that belonged to no request. */
+    /** With inherited calls, calls that belonged to no request, or times for connections. */
     public static final int VERSION_2 = 2;
     public static final int MAX_BYTES = 4 << 20;
     public static final int MAX_DEPTH = 64;

@@ -96,6 +96,9 @@ public final class OtlpRequest {
         attributes.flag("faultloom.failed", withoutReply);
         attributes.flag("faultloom.gap", end == null || end.gap);
         attributes.flag("faultloom.inherited", send.inherited);
+        if (end != null && end.connectUs != 0) {
+            attributes.integer("faultloom.connect_us", end.connectUs);
+        }
         span(s.service, attributes, endUs, 3, send.name, true, server, id, plus(s.startUs, send.atUs), failed);
     }
 

@@ -149,10 +149,10 @@ public final class Segment {
             }
             int tag = r.u8();
             long dt = r.varint();
-            boolean inherited = (tag & Event.TAG_INHERITED) != 0;
+            boolean hasBit5 = (tag & Event.TAG_INHERITED) != 0; // also TAG_CONNECTED
             boolean isVersion2 = budget.version == History.VERSION_2;
-            boolean mayInherit = isVersion2 && (tag & Event.KIND_MASK) == Event.SEND_REQUEST;
-            if (tag > 63 || (inherited && !mayInherit) || Long.compareUnsigned(at + dt, at) < 0) {
+            boolean mayHaveBit5 = isVersion2 && (tag & Event.KIND_MASK) <= Event.CALL_FAILED;
+            if (tag > 63 || (hasBit5 && !mayHaveBit5) || Long.compareUnsigned(at + dt, at) < 0) {
                 throw WireError.MALFORMED;
             }
             at += dt;
@@ -164,13 +164,14 @@ public final class Segment {
                     String called = reference(r, table);
                     String peer = reference(r, table);
                     long fault = (tag & Event.TAG_FAULT) != 0 ? r.count(Plan.MAX_FAULTS - 1) : -1;
-                    events.add(Event.sendRequest(at, calls, called, peer, (tag & Event.TAG_HTTP) != 0, inherited, fault));
+                    events.add(Event.sendRequest(at, calls, called, peer, (tag & Event.TAG_HTTP) != 0, hasBit5, fault));
                     break;
                 }
                 case Event.RECV_RESPONSE:
                 case Event.CALL_FAILED: {
                     int call = r.count(calls);
                     long status = r.varint();
+                    long connectUs = hasBit5 ? r.varint() : 0;
                     if (call == 0 || ended[call]) {
                         throw WireError.MALFORMED;
                     }
@@ -179,7 +180,8 @@ public final class Segment {
                         int start = r.skip(r.count(History.MAX_BYTES));
                         nested.add(new int[] {events.size(), start, r.position()});
                     }
-                    events.add(Event.callEnd(tag & Event.KIND_MASK, at, call, status, (tag & Event.TAG_GAP) != 0, null));
+                    boolean gap = (tag & Event.TAG_GAP) != 0;
+                    events.add(Event.callEnd(tag & Event.KIND_MASK, at, call, status, connectUs, gap, null));
                     break;
                 }
                 case Event.SEND_RESPONSE:
@@ -211,7 +213,7 @@ public final class Segment {
         for (int[] n : nested) {
             Segment child = decodeChild(b, n[1], n[2], depth + 1, budget);
             Event e = events.get(n[0]);
-            events.set(n[0], Event.callEnd(e.kind, e.atUs, e.call, e.status, e.gap || child == null, child));
+            events.set(n[0], Event.callEnd(e.kind, e.atUs, e.call, e.status, e.connectUs, e.gap || child == null, child));
         }
         return segment;
     }

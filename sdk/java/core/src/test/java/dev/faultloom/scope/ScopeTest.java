@@ -23,6 +23,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
 class ScopeTest {
@@ -247,6 +248,39 @@ class ScopeTest {
         assertEquals("6 other other", unscoped(events.get(1)));
         Scope later = Scopes.begin(Accept.NONE, 0);
         assertEquals(1, History.decode(later.finish(later.now(), 0, "")).segment.events.size());
+    }
+
+    @Test
+    void otherScopesCountInheritedCalls() throws Exception {
+        Scope first = Scopes.begin(Accept.NONE, 0);
+        Scope second = Scopes.begin(Accept.NONE, 0);
+        inherit(first, "GET /both/17", 2);
+        inherit(second, "GET /own", 1);
+        Scope third = Scopes.begin(Accept.NONE, 0);
+        first.beginCall(first.now(), true, "b", "GET /context", Accept.NONE, 0);
+        assertEquals(List.of(), counted(third));
+        assertEquals(List.of("2 GET /both/{id} b"), counted(second));
+        assertEquals(List.of("1 GET /own b"), counted(first));
+
+        first = Scopes.begin(Accept.NONE, 0);
+        second = Scopes.begin(Accept.NONE, 0);
+        inherit(first, "GET /early", 64);
+        inherit(second, "GET /late", 1);
+        inherit(first, "GET /late", 10);
+        assertEquals(List.of("1 GET /late b"), counted(first));
+        assertEquals(List.of("53 GET /early b", "10 GET /late b", "11 other other"), counted(second));
+    }
+
+    private static void inherit(Scope scope, String name, int calls) {
+        for (int i = 0; i < calls; i++) {
+            assertNotNull(scope.beginInheritedCall(scope.now(), true, "b", name, Accept.NONE, 0));
+        }
+    }
+
+    /** Finishes a scope and returns the calls that it has counted. */
+    private static List<String> counted(Scope scope) throws Exception {
+        List<Event> events = History.decode(scope.finish(scope.now(), 0, "")).segment.events;
+        return events.stream().filter(e -> e.kind == Event.UNSCOPED_CALLS).map(ScopeTest::unscoped).collect(Collectors.toList());
     }
 
     private static String unscoped(Event event) {

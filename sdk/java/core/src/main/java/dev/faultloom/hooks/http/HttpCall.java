@@ -165,6 +165,11 @@ public final class HttpCall {
         return tail;
     }
 
+    /** Sets how long the call spent on a connection of its own, in µs. Before its end is recorded. */
+    public void setConnectTime(long us) {
+        scope.setConnectTime(call.number, us);
+    }
+
     /** Records that the body has ended. {@code tail}: the history that followed the body, or null. */
     public synchronized void recordReply(byte[] tail) {
         byte[] found = tail != null ? tail : history;

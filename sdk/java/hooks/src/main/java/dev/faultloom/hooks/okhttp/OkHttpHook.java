@@ -45,13 +45,16 @@ public final class OkHttpHook implements Interceptor {
             call.recordUnsent();
             return endUnsent(call, request);
         }
+        ConnectTimer timer = ConnectTimer.of(chain.call());
         Response response;
         try {
             response = chain.proceed(withOurHeaders(request, call));
         } catch (IOException | RuntimeException e) {
+            call.setConnectTime(timer == null ? 0 : timer.usAtFailure());
             call.recordFailure(e);
             throw e;
         }
+        call.setConnectTime(timer == null ? 0 : timer.us());
         return receive(response, request, call, chain.call()::cancel);
     }
 

@@ -3,6 +3,7 @@ package dev.faultloom.hooks.okhttp;
 import dev.faultloom.scope.Scope;
 import java.util.ArrayList;
 import java.util.List;
+import okhttp3.EventListener;
 
 /** Called by the agent's advice in OkHttp. */
 public final class OkHttpHooks {
@@ -17,5 +18,14 @@ public final class OkHttpHooks {
         all.addAll(interceptors);
         all.add(OkHttpHook.INSTANCE);
         return all;
+    }
+
+    /** A client's factory of listeners, or one that also measures the time for connections if a scope is unfinished. */
+    public static Object measureConnections(Object factory) {
+        if (!Scope.anyUnfinished() || !(factory instanceof EventListener.Factory) || factory instanceof ConnectListener.Factory
+                || !ConnectListener.coversAllEvents()) {
+            return factory;
+        }
+        return new ConnectListener.Factory((EventListener.Factory) factory);
     }
 }
