@@ -3,7 +3,7 @@ XTASK = cargo run --quiet --package xtask --
 # benches build everything optimized
 BENCH = cargo run --quiet --profile bench-tool --package xtask --
 
-.PHONY: help demo test check bench conform soak bless
+.PHONY: help demo test check bench conform package soak bless
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -24,11 +24,14 @@ conform: ## every SDK over every vector, with a parity table
 bench: ## all benches; `make bench-NAME` runs one
 	@$(BENCH) bench all
 
-bench-%: ## one bench: build, sweep, tracing, attach, causes, sockets, flips, robust
+bench-%: ## one bench: build, install, sweep, tracing, attach, causes, sockets, flips, robust
 	@$(BENCH) bench $*
 
 paper-%: ## a paper's measurements, done again: sei, transtracer
 	@$(XTASK) papers $*
+
+package: ## the .deb, the SDKs' packages and their sums, in out/package (about 10 minutes; needs PyPI for zig)
+	@$(XTASK) package
 
 soak: ## what takes longer than a test may: fuzzing, hundreds of seeds, many rounds
 	@$(XTASK) soak

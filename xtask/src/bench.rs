@@ -4,6 +4,7 @@ pub mod attach;
 pub mod build;
 pub mod causes;
 pub mod flips;
+pub mod install;
 pub mod robust;
 pub mod sockets;
 pub mod statistics;
@@ -52,6 +53,7 @@ pub fn bench(name: &str) -> Result<(), String> {
         "flips" => flips::bench(),
         "robust" => robust::bench(),
         "build" => build::bench(),
+        "install" => install::bench(),
         "all" => sweep::bench()
             .and_then(|()| attach::bench())
             .and_then(|()| causes::bench())
@@ -60,7 +62,7 @@ pub fn bench(name: &str) -> Result<(), String> {
             .and_then(|()| flips::bench())
             .and_then(|()| robust::bench()),
         _ => Err(format!(
-            "there is no bench '{name}'; benches: build, sweep, tracing, attach, causes, sockets, flips, robust"
+            "there is no bench '{name}'; benches: build, install, sweep, tracing, attach, causes, sockets, flips, robust"
         )),
     }
 }

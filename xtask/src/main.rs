@@ -9,6 +9,7 @@ mod check;
 mod conform;
 mod demo;
 mod map_demo;
+mod package;
 mod papers;
 mod replies;
 mod setup;
@@ -35,9 +36,10 @@ fn main() -> ExitCode {
         ["bless"] => conform::bless(),
         ["bench", name] => bench::bench(name),
         ["replies", languages @ ..] => replies::replies(languages).map(|_| ()),
+        ["package"] => package::package(package::Build::Release),
         ["papers", name] => papers::papers(name),
         _ => Err("usage: xtask demo | test [AREA…] | soak | check [AREA…] | check-words | check-width | \
-             conform [mutants SEED] | bless | bench NAME | papers NAME | \
+             conform [mutants SEED] | bless | bench NAME | package | papers NAME | \
              replies [LANGUAGE…]"
             .to_owned()),
     };

@@ -43,6 +43,7 @@ fn areas() -> Vec<Area> {
         area("shop", 3, &["build-apps"], shop),
         area("vectors", 1, &["build-rust", "build-sdks"], vectors),
         area("benches", 6, &["build-apps"], benches),
+        area("install", 5, &["build-apps"], crate::package::test),
         alone("sockets", 3, &["build-rust"], socket_tests),
         alone("map", 4, &["build-apps"], map),
     ]

@@ -17,7 +17,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Longer than any command here takes; after it a test fails with the output so far.
@@ -62,17 +62,19 @@ pub fn seed(name: &str) -> u64 {
 
 /// The first of `count` consecutive free ports, below those that the kernel assigns.
 pub fn free_ports(count: u16) -> u16 {
+    const SLOTS: u32 = 600;
     static TAKEN: Mutex<u32> = Mutex::new(0);
-    let mut taken = TAKEN.lock().unwrap();
-    loop {
-        let slot = (std::process::id().wrapping_mul(37).wrapping_add(*taken)) % 600;
-        *taken += 1;
-        assert!(*taken < 2000, "no free ports");
+    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    // a soak starts thousands of targets, so slots are used again
+    for _ in 0..2 * SLOTS {
+        let slot = std::process::id().wrapping_mul(37).wrapping_add(*taken) % SLOTS;
+        *taken = taken.wrapping_add(1);
         let base = 16_000 + (slot * 20) as u16; // below 28,000: drafts in tests use higher ports
         if count <= 20 && (base..base + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
             return base;
         }
     }
+    panic!("no free ports");
 }
 
 /// A folder to work in. When it is dropped, every process that was started from it must have ended.
