@@ -27,7 +27,7 @@ impl Inner {
             if left.is_zero() {
                 return Err(self.never_healthy(at, &observed));
             }
-            let result = service.health.check(left.min(CHECK_TIMEOUT)).await;
+            let result = service.health.check(left.min(CHECK_TIMEOUT), &self.target.tls).await;
             let condition = self.running().services[at].poll();
             if let Condition::Exited(status) = condition {
                 return Err(self.exited_at_start(at, status));
