@@ -191,7 +191,7 @@ fn state_request(text: &str, main: &RequestSpec) -> Result<RequestSpec, Failure>
         return Err(refuse("only GET does not change the state"));
     }
     let url = match (url.trim(), main.transport) {
-        (path, Transport::Http) if path.starts_with('/') => format!("http://{}{path}", main.authority),
+        (path, Transport::Http) if path.starts_with('/') => format!("{}{path}", main.origin()),
         (path, Transport::Grpc) if path.starts_with('/') => {
             return Err(refuse("a gRPC request has no address for it: name a URL"));
         }
@@ -199,10 +199,11 @@ fn state_request(text: &str, main: &RequestSpec) -> Result<RequestSpec, Failure>
     };
     let mut spec = RequestSpec::parse(&url, method)?;
     if spec.transport != Transport::Http {
-        return Err(refuse("only http:// requests can be sent after"));
+        return Err(refuse("only http:// and https:// requests can be sent after"));
     }
     spec.headers = main.headers.iter().filter(|(name, _)| name != "content-type").cloned().collect();
     spec.timeout_ms = main.timeout_ms;
+    spec.tls = spec.tls.map(|own| main.tls.clone().unwrap_or(own));
     Ok(spec)
 }
 
@@ -212,11 +213,27 @@ impl Request {
     /// # Errors
     /// Request, if something about it or about the conditions is wrong.
     pub fn with_conditions(&self, expect: &Expect, session: &TargetSession) -> Result<(RequestSpec, Expect), Failure> {
-        let mut request = self.resolve(session.entry())?;
+        let mut request = self.resolve(session.entry(), session.tls())?;
         let expect = expect.with_target(session, &request).in_this_folder();
         expect.check()?;
         request.after = expect.state_requests(&request)?;
         Ok((request, expect))
+    }
+}
+
+/// Refuses a request that its service refuses without any fault, unless the user expects a status.
+///
+/// # Errors
+/// Unknown, with the status.
+pub fn check_not_refused(oracle: &Oracle, spec: &RequestSpec, good: &Reply) -> Result<(), Failure> {
+    match (good.status(), oracle.has_expected_statuses(), spec.transport) {
+        (Some(status @ 400..500), false, Transport::Http) => {
+            Err(Failure::unknown(format!("the request is refused without any fault: status {status}"))
+                .why("a fault in a refused request shows nothing")
+                .next("fix the request, or accept this status (--expect-status)")
+                .field("expect.expect_status"))
+        }
+        _ => Ok(()),
     }
 }
 

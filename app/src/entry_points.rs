@@ -13,7 +13,7 @@ use model::Failure;
 use model::trace::{Call, Protocol, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use target::{Address, Health, Target};
+use target::{Address, GrpcAddress, Health, Target};
 
 /// How many runs are read, newest first, and how many requests of each.
 const RUNS_MAX: i64 = 200;
@@ -92,13 +92,13 @@ pub async fn discover(context: &Context, _spec: &NoOptions) -> Result<EntryPoint
     }
     let entry = entry.map(|entry| Entry { url: entry.to_string(), command: context.command("record") });
     let points = points.iter().map(|(point, observations)| {
-        let address = target.as_ref().and_then(|target| reached_at(target, &point.service));
+        let address = target.as_ref().and_then(|target| reached_at(target, point));
         EntryPoint {
             service: point.service.clone(),
             name: point.name.clone(),
             protocol: if point.grpc { "grpc" } else { "http" },
             seen: observations.text(),
-            command: address.map(|address| command(context, point, &address)),
+            command: address.map(|origin| command(context, point, &origin)),
         }
     });
     Ok(EntryPoints { entry, points: points.collect(), is_up, has_target: target.is_some() })
@@ -133,8 +133,26 @@ fn answered(call: &Call) -> Option<Point> {
     Some(Point { service: scope.service.clone(), grpc, name: name.clone() })
 }
 
-fn reached_at(target: &Target, service: &str) -> Option<Address> {
-    target.service(service)?.listens.first().map(Address::reachable)
+/// The scheme, host and port. A listener uses TLS if the health check of its port or the target's entry does.
+fn reached_at(target: &Target, point: &Point) -> Option<String> {
+    let service = target.service(&point.service)?;
+    let address = service.listens.first()?.reachable();
+    let of_health = match &service.health {
+        Health::Http(url) => url.is_tls.then_some(&url.address),
+        Health::Grpc(grpc) => grpc.is_tls.then_some(&grpc.address),
+        Health::Tcp(_) | Health::Alive => None,
+    };
+    let of_entry = target.entry.as_ref().filter(|entry| entry.is_tls).map(|entry| &entry.address);
+    // with its host, because a certificate is for a name
+    let with_tls = [of_health, of_entry].into_iter().flatten().find(|other| other.port == address.port);
+    let address = with_tls.map_or(address, Address::reachable);
+    let scheme = match (point.grpc, with_tls.is_some()) {
+        (true, false) => "grpc",
+        (true, true) => "grpcs",
+        (false, false) => "http",
+        (false, true) => "https",
+    };
+    Some(format!("{scheme}://{address}"))
 }
 
 impl Observations {
@@ -150,14 +168,14 @@ impl Observations {
     }
 }
 
-fn command(context: &Context, point: &Point, address: &Address) -> String {
+fn command(context: &Context, point: &Point, origin: &str) -> String {
     let record = context.command("record");
     if point.grpc {
-        let url = quoted(&format!("grpc://{address}/{}", point.name.trim_start_matches('/')));
+        let url = quoted(&format!("{origin}/{}", point.name.trim_start_matches('/')));
         return format!("{record} {url} --proto FILE -d '{{}}'");
     }
     let (method, path) = point.name.split_once(' ').unwrap_or(("GET", &point.name));
-    let url = quoted(&format!("http://{address}{path}"));
+    let url = quoted(&format!("{origin}{path}"));
     match method {
         "GET" => format!("{record} {url}"),
         "POST" | "PUT" | "PATCH" => format!("{record} {url} -X {method} -d BODY"),
@@ -170,13 +188,15 @@ async fn offered(context: &Context, target: &Target) -> Result<Vec<(String, Stri
     let session = TargetSession::open(context).await?;
     let mut found = Vec::new();
     for service in target.services().iter().filter(|service| !service.support) {
-        let address = match &service.health {
-            Health::Grpc(address) => Some(address.reachable()),
-            Health::Tcp(address) => Some(address.reachable()),
-            Health::Http(_) | Health::Alive => None,
+        let (scheme, address) = match &service.health {
+            Health::Grpc(GrpcAddress { is_tls: true, address }) => ("grpcs", Some(address.reachable())),
+            Health::Grpc(GrpcAddress { is_tls: false, address }) => ("grpc", Some(address.reachable())),
+            Health::Tcp(address) => ("grpc", Some(address.reachable())),
+            Health::Http(_) | Health::Alive => ("grpc", None),
         };
         if let Some(address) = address {
-            let methods = requests::reflection::methods(session.credentials(), &address.to_string()).await?;
+            let (keys, origin) = (session.credentials(), format!("{scheme}://{address}"));
+            let methods = requests::reflection::methods(keys, &origin, session.tls()).await?;
             found.extend(methods.into_iter().map(|method| (service.name.clone(), method)));
         }
     }

@@ -3,6 +3,7 @@
 //! Nothing here parses arguments, prints, or depends on a terminal. The command line is one front end; others call the
 //! same functions.
 
+mod body;
 pub mod cancel;
 pub mod checks;
 pub mod context;

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use target::{Check, CommandGuard, ReaperCommand, StartOptions, StopRequest, Supervisor, Target, UpState};
+use tls::TlsSettings;
 
 /// How long a crashed service of a target that is up elsewhere may take to be restarted by its supervisor.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(20);
@@ -24,6 +25,7 @@ pub struct TargetSession {
     services: Vec<String>,
     target_file: Option<PathBuf>,
     checks: Vec<Check>,
+    tls: TlsSettings,
     kind: Kind,
 }
 
@@ -128,6 +130,7 @@ impl TargetSession {
                 entry,
                 services,
                 checks: target.as_ref().map_or_else(Vec::new, |target| target.checks().to_vec()),
+                tls: target.as_ref().map(|target| target.tls.clone()).unwrap_or_default(),
                 target_file: target.map(|target| target.file),
                 kind: Kind::External,
             });
@@ -154,7 +157,8 @@ impl TargetSession {
             let entry = state.entry.as_ref().map(ToString::to_string);
             let services = state.services.iter().filter(|s| !s.support).map(|s| s.name.clone()).collect();
             let target_file = Some(state.target_file.clone());
-            let checks = Target::load(&state.target_file)?.checks().to_vec();
+            let target = Target::load(&state.target_file)?;
+            let checks = target.checks().to_vec();
             let attached = state.services.iter().map(|s| (s.name.clone(), s.process.is_none())).collect();
             let one_at_a_time = tokio::sync::Mutex::new(state);
             let running = Running { context: context.clone(), attached, one_at_a_time };
@@ -164,6 +168,7 @@ impl TargetSession {
                 services,
                 target_file,
                 checks,
+                tls: target.tls,
                 kind: Kind::Running(Arc::new(running)),
             });
         }
@@ -177,6 +182,7 @@ impl TargetSession {
         let (entry, services) = entry_and_services(&target);
         let target_file = Some(target.file.clone());
         let checks = target.checks().to_vec();
+        let tls = target.tls.clone();
         let count = target.services().len() as u64;
         context.progress(Progress::TargetStarting { target: target.name.clone(), services: count });
         let begin = Instant::now();
@@ -188,7 +194,8 @@ impl TargetSession {
         context.progress(Progress::TargetHealthy { seconds: begin.elapsed().as_secs_f64() });
         let credentials = Credentials::parse(&supervisor.trust_text())?;
         let started = Started { supervisor };
-        Ok(TargetSession { credentials, entry, services, target_file, checks, kind: Kind::Started(Arc::new(started)) })
+        let kind = Kind::Started(Arc::new(started));
+        Ok(TargetSession { credentials, entry, services, target_file, checks, tls, kind })
     }
 
     pub fn credentials(&self) -> &Credentials {
@@ -207,6 +214,11 @@ impl TargetSession {
     /// What correct replies are, from the target file.
     pub fn checks(&self) -> &[Check] {
         &self.checks
+    }
+
+    /// How certificates are checked, from the target file.
+    pub fn tls(&self) -> &TlsSettings {
+        &self.tls
     }
 
     /// The file that describes the target; None for one that something else runs and no file was named for.

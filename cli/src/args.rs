@@ -266,16 +266,28 @@ pub struct Up {
 #[derive(ClapArgs, Clone)]
 #[command(next_help_heading = "Request")]
 pub struct Request {
-    /// http://host:port/path or grpc://host:port/package.Service/Method [default: the target's entry]
+    /// http://host:port/path or grpc://host:port/package.Service/Method, with TLS https:// or grpcs:// [default: the
+    /// target's entry]
     pub url: Option<String>,
+    /// The method [default: GET, with a body POST]
     #[arg(long, short = 'X', value_name = "METHOD")]
     pub method: Option<String>,
     /// A header, `Name: value`; may be repeated
     #[arg(long, short = 'H', value_name = "HEADER")]
     pub header: Vec<String>,
-    /// The body; for gRPC the message as JSON (needs --proto). @FILE reads a file
-    #[arg(long, short, value_name = "TEXT")]
-    pub data: Option<String>,
+    /// A form, or part of one; may be repeated. @FILE reads a file without its line ends. For gRPC the message as JSON
+    /// (needs --proto), or @FILE with the serialized message
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    pub data: Vec<String>,
+    /// The body as it is; @FILE reads a file
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["data", "form", "get"], allow_hyphen_values = true)]
+    pub data_binary: Option<String>,
+    /// A part of a multipart form, NAME=VALUE or NAME=@FILE; may be repeated
+    #[arg(long, short = 'F', value_name = "NAME=VALUE", conflicts_with_all = ["data", "get"])]
+    pub form: Vec<String>,
+    /// Send -d in the query of the URL
+    #[arg(long, short = 'G', requires = "data")]
+    pub get: bool,
     /// The .proto file that describes a gRPC call
     #[arg(long, value_name = "FILE")]
     pub proto: Option<PathBuf>,
@@ -286,16 +298,43 @@ pub struct Request {
     /// Here and in the request, `{case}` expands to a unique number per request
     #[arg(long, value_name = "METHOD URL [BODY]")]
     pub before: Vec<String>,
+    /// Send this once, first, and keep its cookies: 'POST /login user=anna&password=…', or with the body in a file:
+    /// 'POST /login @login.txt'
+    #[arg(long, value_name = "METHOD URL [BODY]")]
+    pub login: Option<String>,
+    /// Follow redirects, 10 at most. Another origin gets no cookies, credentials or envelope
+    #[arg(long)]
+    pub follow: bool,
+    #[command(flatten)]
+    pub tls: Tls,
     /// How long to wait for a reply
-    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
+    #[arg(long, value_name = "MS", help_heading = "Request", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     pub timeout_ms: u64,
+}
+
+/// For https:// and grpcs://.
+#[derive(ClapArgs, Clone)]
+#[command(next_help_heading = "TLS")]
+pub struct Tls {
+    /// Trust the certificates in this PEM file instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// Present this client certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// Its private key (PEM) [default: in the file of --cert]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Accept every certificate without a check. The output and the run say so
+    #[arg(long)]
+    pub insecure: bool,
 }
 
 /// Conditions on the reply.
 #[derive(ClapArgs, Clone)]
 #[command(next_help_heading = "Checks")]
 pub struct Expect {
-    /// Accepted status codes: 200,302 [default: below 500; gRPC: 0]
+    /// Accepted status codes: 200,302 [default: below 500, and below 400 without faults; gRPC: 0]
     #[arg(long, value_name = "CODES")]
     pub expect_status: Option<String>,
     /// A regular expression that the body must match
@@ -329,7 +368,16 @@ impl Request {
             url: self.url.clone(),
             method: self.method.clone(),
             headers: self.header.clone(),
-            data: self.data.clone(),
+            data: self.data_binary.clone(),
+            form: self.data.clone(),
+            multipart: self.form.clone(),
+            query: self.get,
+            cacert: self.tls.cacert.clone(),
+            cert: self.tls.cert.clone(),
+            key: self.tls.key.clone(),
+            insecure: self.tls.insecure,
+            follow: self.follow,
+            login: self.login.clone(),
             proto: self.proto.clone(),
             bridge: self.bridge,
             before: self.before.clone(),
@@ -361,27 +409,27 @@ impl Expect {
 #[derive(ClapArgs)]
 pub struct Record {
     /// List known entry points, each with its command, instead of sending a request
-    #[arg(long, conflicts_with_all = ["url", "faults", "against", "count", "data", "method", "header", "proto", "before"])]
+    #[arg(long, conflicts_with_all = ["url", "faults", "against", "count", "data", "data_binary", "form", "get", "method", "header", "proto", "before", "login", "follow", "cacert", "cert", "key", "insecure"])]
     pub discover: bool,
     #[command(flatten)]
     pub request: Request,
     #[command(flatten)]
     pub expect: Expect,
     /// A fault: 'currency/Convert unavailable after GetCurrencies×1'; may be repeated
-    #[arg(long = "fault", short = 'f', value_name = "FAULT")]
+    #[arg(long = "fault", short = 'f', value_name = "FAULT", help_heading = "Faults")]
     pub faults: Vec<String>,
     /// Send what this file describes: the spec of a recording in JSON (`schema record`). A sweep writes one for each
     /// bug whose command would contain cookies or bodies
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["discover", "url", "faults", "against", "count", "data", "method", "header", "proto", "before", "bridge", "timeout_ms", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
+    #[arg(long, value_name = "FILE", help_heading = "Request", conflicts_with_all = ["discover", "url", "faults", "against", "count", "data", "data_binary", "form", "get", "method", "header", "proto", "before", "login", "follow", "cacert", "cert", "key", "insecure", "bridge", "timeout_ms", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
     pub spec: Option<PathBuf>,
     /// Check faults against this run instead of sending the request once without faults
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", help_heading = "Faults")]
     pub against: Option<String>,
     /// How many requests
-    #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, short = 'n', default_value_t = 1, help_heading = "Request", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
     /// Show every call
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub all: bool,
 }
 
@@ -393,25 +441,25 @@ pub struct Sweep {
     pub expect: Expect,
     /// services, all-services, temporal, crash-points, calls, guided; may be repeated [default: services, crash-points,
     /// guided]
-    #[arg(long = "space", short = 's', value_name = "SPACE")]
+    #[arg(long = "space", short = 's', value_name = "SPACE", help_heading = "Faults")]
     pub spaces: Vec<String>,
     /// What the faults do: unavailable, reset, deadline, 'status 13', 'delay 200ms', hang, lost-reply, empty-reply,
     /// corrupt-reply, or all; may be repeated [default: unavailable; without --space also, one call at a time:
     /// lost-reply for calls that change state, hang, and delays around the deadlines that callers use]
-    #[arg(long = "kind", short = 'k', value_name = "KIND")]
+    #[arg(long = "kind", short = 'k', value_name = "KIND", help_heading = "Faults")]
     pub kinds: Vec<String>,
-    #[arg(long, short, help = format!("Requests in flight at once, in every space [default: {CONCURRENCY}]"), value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, short, help_heading = "Sweep", help = format!("Requests in flight at once, in every space [default: {CONCURRENCY}]"), value_parser = clap::value_parser!(u16).range(1..=512))]
     pub concurrency: Option<u16>,
     /// Resume an interrupted sweep with its original options, among them -c, --junit and the target. Only -c, --junit,
     /// -t and --trust may be given again: they replace the original ones. No completed case is sent again
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "before", "timeout_ms", "bridge", "expect_status", "expect_body", "expect_json", "after", "max_latency_ms", "expect_call", "database", "expect_sql", "check", "confirm_real"])]
+    #[arg(long, value_name = "RUN", help_heading = "Sweep", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "data_binary", "form", "get", "proto", "before", "login", "follow", "cacert", "cert", "key", "insecure", "timeout_ms", "bridge", "expect_status", "expect_body", "expect_json", "after", "max_latency_ms", "expect_call", "database", "expect_sql", "check", "confirm_real"])]
     pub resume: Option<String>,
     /// Also write a JUnit file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub junit: Option<PathBuf>,
     /// Repeat each bug with real stops: kill the services at that moment instead of injecting the faults, and start
     /// them again. Only services that this sweep started are stopped
-    #[arg(long)]
+    #[arg(long, help_heading = "Sweep")]
     pub confirm_real: bool,
 }
 

@@ -77,7 +77,7 @@ fn wrong_arguments_are_refused_before_anything_is_started() {
         (&["sweep", "--expect-body", "("], "not a regular expression"),
         (&["sweep", "-s", "everything"], "there is no space 'everything'"),
         (&["sweep", "-k", "explode"], "'explode' is not a kind of fault"),
-        (&["record", "127.0.0.1:80"], "a URL begins with http:// or grpc://"),
+        (&["record", "127.0.0.1:80"], "a URL begins with http://, https://, grpc:// or grpcs://"),
         (&["record", "http://127.0.0.1:1/a<b"], "must not contain '<'; write it as %3C"),
         (&["sweep", "http://127.0.0.1:1/?q=<script>"], "must not contain '<'; write it as %3C"),
         (&["sweep", "--before", "GET http://127.0.0.1:1/<"], "must not contain '<'; write it as %3C"),
@@ -106,10 +106,9 @@ fn wrong_requests_are_refused() {
     let home = Home::new("requests");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["record"], "no request to send"),
-        (&["record", "https://127.0.0.1/"], "HTTPS is not supported"),
-        (&["record", "ftp://127.0.0.1/"], "only http:// and grpc://"),
+        (&["record", "ftp://127.0.0.1/"], "only http://, https://, grpc:// and grpcs:// are supported"),
         (&["record", "grpc://127.0.0.1:1/Convert"], "a gRPC path is /package.Service/Method"),
         (&["record", "http://127.0.0.1:1/", "-H", "no colon"], "is not 'Name: value'"),
         (&["record", "http://127.0.0.1:1/", "-d", "@absent"], "absent cannot be read"),

@@ -20,6 +20,7 @@ mod flip_guide;
 mod flip_live;
 mod guide;
 mod hostile;
+mod https;
 mod init;
 mod interference;
 mod kills;

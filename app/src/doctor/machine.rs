@@ -113,13 +113,15 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
     };
     let request = async {
         let session = target_session::TargetSession::open(context).await?;
-        let spec = requests::RequestSpec::parse(&entry, "GET")?;
+        let mut spec = requests::RequestSpec::parse(&entry, "GET")?;
+        spec.tls = spec.tls.map(|_| session.tls().clone());
         requests::Sender::new(session.credentials().clone(), None).send(&spec, &[]).await
     };
     checks.push(match context.unless_canceled("the check", request).await {
         Err(failure) => bad("entry", failure.what, failure.next.unwrap_or_default()),
         Ok(reply) if reply.status().is_none() => {
-            bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), "read its log")
+            let next = reply.next.unwrap_or_else(|| "read its log".to_owned());
+            bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), next)
         }
         Ok(reply) if reply.trace.entry.unreadable.is_some() => {
             let why = reply.trace.entry.unreadable.unwrap_or_default();

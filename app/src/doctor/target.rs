@@ -16,6 +16,7 @@ use requests::{RequestSpec, Sender, Transport};
 use std::path::PathBuf;
 use std::time::Duration;
 use target::{Health, Service, Target};
+use tls::TlsSettings;
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// A path that no application serves, so that the request has no effect.
@@ -47,7 +48,7 @@ pub async fn check(context: &Context, _spec: &NoOptions) -> Result<TargetCheck, 
     let target = Target::load(&file)?;
     let mut evidence = Evidence::default();
     for service in target.services().iter().filter(|service| service.is_attached()) {
-        if let Err(error) = service.health.check(CHECK_TIMEOUT).await {
+        if let Err(error) = service.health.check(CHECK_TIMEOUT, &target.tls).await {
             let failure = Failure::environment(format!("not reachable: {}: {error}", service.health))
                 .next("start it, or correct `listens` and `health` in the target file");
             evidence.unhealthy.insert(service.name.clone(), failure);
@@ -106,7 +107,7 @@ async fn send_requests(
         if service.support || evidence.unhealthy.contains_key(&service.name) {
             continue;
         }
-        for spec in harmless_requests(service)? {
+        for spec in harmless_requests(service, session.tls())? {
             let reply = Sender::new(session.credentials().clone(), None).send(&spec, &[]).await?;
             if reply.trace.entry.scope.is_some() {
                 evidence.answered.insert(service.name.clone());
@@ -120,11 +121,16 @@ async fn send_requests(
     }
     let Some(entry) = session.entry() else { return Ok(None) };
     context.step(format!("sending GET {}", printable(entry)));
-    let spec = RequestSpec::parse(entry, "GET")?;
+    let mut spec = RequestSpec::parse(entry, "GET")?;
+    spec.tls = spec.tls.map(|_| session.tls().clone());
     let reply = Sender::new(session.credentials().clone(), None).send(&spec, &[]).await?;
     if reply.status().is_none() {
         let why = reply.reason.unwrap_or_default();
-        return Ok(Some(Err(Failure::environment(format!("{entry} does not answer")).why(why))));
+        let failure = Failure::environment(format!("{entry} does not answer")).why(why);
+        return Ok(Some(Err(match reply.next {
+            Some(next) => failure.next(next),
+            None => failure,
+        })));
     }
     let calls = std::iter::once(&reply.trace.entry).chain(reply.trace.walk());
     let scopes = calls.filter_map(|call| call.scope.as_ref());
@@ -142,18 +148,23 @@ fn is_unrouted(spec: &RequestSpec, status: Option<u32>) -> bool {
 }
 
 /// Requests without effect, in the protocol of the service's health check; over TCP HTTP is tried before gRPC.
-fn harmless_requests(service: &Service) -> Result<Vec<RequestSpec>, Failure> {
-    let http = |address: &target::Address| RequestSpec::parse(&format!("http://{address}{NO_SUCH_PAGE}"), "GET");
-    let grpc = |address: &target::Address| {
-        RequestSpec::parse(&format!("grpc://{address}/grpc.health.v1.Health/Check"), "POST")
+fn harmless_requests(service: &Service, tls: &TlsSettings) -> Result<Vec<RequestSpec>, Failure> {
+    let parse = |scheme: &str, is_tls: bool, address: &target::Address, path: &str, method: &str| {
+        let secure = if is_tls { "s" } else { "" };
+        RequestSpec::parse(&format!("{scheme}{secure}://{}{path}", address.reachable()), method)
     };
+    let http = |is_tls, address| parse("http", is_tls, address, NO_SUCH_PAGE, "GET");
+    let grpc = |is_tls, address| parse("grpc", is_tls, address, "/grpc.health.v1.Health/Check", "POST");
     let mut specs = match &service.health {
-        Health::Http(url) => vec![http(&url.address.reachable())?],
-        Health::Grpc(address) => vec![grpc(&address.reachable())?],
-        Health::Tcp(address) => vec![http(&address.reachable())?, grpc(&address.reachable())?],
+        Health::Http(url) => vec![http(url.is_tls, &url.address)?],
+        Health::Grpc(url) => vec![grpc(url.is_tls, &url.address)?],
+        Health::Tcp(address) => vec![http(false, address)?, grpc(false, address)?],
         Health::Alive => Vec::new(),
     };
-    specs.iter_mut().for_each(|spec| spec.timeout_ms = CHECK_TIMEOUT.as_millis() as u64);
+    for spec in &mut specs {
+        spec.timeout_ms = CHECK_TIMEOUT.as_millis() as u64;
+        spec.tls = spec.tls.take().map(|_| tls.clone());
+    }
     Ok(specs)
 }
 

@@ -82,7 +82,11 @@ pub fn url(text: &str) -> String {
     let at = rest.find(['/', '?']).unwrap_or(rest.len());
     let (host, rest) = rest.split_at(at);
     let host = authority(host);
-    let rest = if scheme.ends_with("grpc") && is_grpc(rest) { rest.to_owned() } else { path(rest) };
+    let rest = if (scheme.ends_with("grpc") || scheme.ends_with("grpcs")) && is_grpc(rest) {
+        rest.to_owned()
+    } else {
+        path(rest)
+    };
     format!("{scheme}://{host}{rest}")
 }
 
@@ -268,6 +272,8 @@ mod tests {
         }
         assert_eq!(url("http://a:hunter@x:1/reset/SECRET"), "http://…@x:1/reset/…");
         assert_eq!(url("grpc://x:1/shop.v1.CartService/GetCart"), "grpc://x:1/shop.v1.CartService/GetCart");
+        assert_eq!(url("grpcs://x:1/shop.v1.CartService/GetCart"), "grpcs://x:1/shop.v1.CartService/GetCart");
+        assert_eq!(url("https://a:hunter@x/reset/SECRET?t=1"), "https://…@x/reset/…?t=…");
         assert_eq!(url("http://x?token=a"), "http://x?token=…");
     }
 

@@ -34,7 +34,7 @@ mod supervise;
 
 pub use cleanup::command_guard::{CommandGuard, GuardedChild, OnWarning, TemporaryFolder};
 pub use cleanup::reaper::{ReaperCommand, reaper_main};
-pub use file::address::{Address, HttpAddress};
+pub use file::address::{Address, GrpcAddress, HttpAddress};
 pub use file::check::{Check, StateCheck};
 pub use file::target::{Service, Target};
 pub use file::target_file::UNKNOWN;

@@ -1,5 +1,8 @@
 //! Target files, health checks, and real processes: started, watched, killed and ended.
 
+#[allow(dead_code)] // the tests of requests use more of it
+#[path = "../../tls/tests/certificates/mod.rs"]
+mod certificates;
 mod health;
 mod killed;
 mod reaper;

@@ -25,11 +25,12 @@ fn schema_and_reader_accept_the_same_keys() {
     assert_eq!(keys(&schema, "/properties"), accepted(""));
     assert_eq!(keys(&schema, "/$defs/service/properties"), accepted("services:\n  - "));
     assert_eq!(keys(&schema, "/$defs/health/properties"), accepted("services:\n  - health:\n      "));
+    assert_eq!(keys(&schema, "/properties/tls/properties"), accepted("name: a\ntls:\n  "));
     let services = "services:\n  - name: a\n    command: [a]\n";
     assert_eq!(keys(&schema, "/$defs/check/properties"), accepted(&format!("name: a\n{services}checks:\n  - ")));
     let state = format!("name: a\n{services}checks:\n  - request: GET /\n    after:\n      - ");
     assert_eq!(keys(&schema, "/$defs/state/properties"), accepted(&state));
-    for part in ["", "/$defs/service", "/$defs/health", "/$defs/check", "/$defs/state"] {
+    for part in ["", "/properties/tls", "/$defs/service", "/$defs/health", "/$defs/check", "/$defs/state"] {
         assert_eq!(schema.pointer(&format!("{part}/additionalProperties")), Some(&Value::Bool(false)), "{part}");
     }
 }
@@ -83,7 +84,7 @@ fn every_target_file_follows_the_schema() {
 #[test]
 fn every_key_is_described() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    for part in ["/properties", "/$defs/service/properties", "/$defs/health/properties"] {
+    for part in ["/properties", "/properties/tls/properties", "/$defs/service/properties", "/$defs/health/properties"] {
         for (key, value) in schema.pointer(part).unwrap().as_object().unwrap() {
             let referred = value["$ref"].as_str().and_then(|at| schema.pointer(at.trim_start_matches('#')));
             let described =

@@ -114,7 +114,7 @@ fn wrong_files_get_a_clear_message() {
         ),
         ("address without port", service("    listens: [localhost]\n")),
         ("address with a bad port", service("    listens: [\"localhost:99999\"]\n")),
-        ("https", service("    health: {http: \"https://127.0.0.1/\"}\n")),
+        ("wrong scheme", service("    health: {http: \"ftp://127.0.0.1/\"}\n")),
         ("two checks", service("    health: {http: \"http://127.0.0.1/\", tcp: \"127.0.0.1:80\"}\n")),
         ("bad entry", format!("entry: 127.0.0.1:80\n{}", service(""))),
         ("bad sdk", service("    sdk: pyton\n")),

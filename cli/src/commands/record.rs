@@ -57,6 +57,9 @@ fn print_json(recorded: &Recorded) {
 fn print(context: &Context, args: &Record, recorded: &Recorded) {
     let style = Style { expanded: args.all, rows_max: tree::ROWS_MAX };
     println!("\n{}", tree::draw(&recorded.trace, &recorded.faults, &style));
+    for line in recording::remarks(recorded) {
+        println!("{line}");
+    }
     println!("{}", recording::sentence(recorded));
     for reason in &recorded.assessment.unknown {
         println!("verdict unknown: {}", printable(reason));
@@ -65,6 +68,10 @@ fn print(context: &Context, args: &Record, recorded: &Recorded) {
         println!("reply: {}", printable(&body));
     }
     let id = recorded.run.id.short();
+    if let Some(status) = recording::refused_with(recorded) {
+        println!("run {id}   next: fix the request, or accept this status: --expect-status {status}");
+        return;
+    }
     let next = if recorded.faults.is_empty() {
         format!("{} {}", context.command("sweep"), recorded.arguments)
     } else {

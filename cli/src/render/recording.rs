@@ -1,6 +1,7 @@
 //! A finished recording in a terminal.
 
 use super::html_text::without_markup;
+use app::kinds::recording::INSECURE;
 use app::kinds::recording::record::{Body, Recorded};
 use app::text::{grouped, milliseconds, plural, printable};
 
@@ -37,6 +38,31 @@ pub fn sentence(recorded: &Recorded) -> String {
         text += &format!("\nfailed: {}", printable(&assessment.reasons.join("; ")));
     }
     text
+}
+
+/// What else a reader must know about the request.
+pub fn remarks(recorded: &Recorded) -> Vec<String> {
+    let mut lines = Vec::new();
+    if recorded.is_insecure {
+        lines.push(INSECURE.to_owned());
+    }
+    for redirect in &recorded.redirects {
+        let calls = plural(redirect.calls as u64, "call");
+        let (from, to) = (printable(&redirect.from), printable(&redirect.to));
+        lines.push(format!("redirected: {} {from} ({calls}) → {to}", redirect.status));
+    }
+    if let Some(to) = &recorded.location {
+        lines.push(format!("redirects to {}, not followed (--follow)", printable(to)));
+    }
+    lines
+}
+
+/// The HTTP status of a service that refused the request, if that is why the recording failed.
+pub fn refused_with(recorded: &Recorded) -> Option<u32> {
+    let [reason] = &recorded.assessment.reasons[..] else { return None };
+    let status = reason.strip_prefix("status ")?.parse().ok()?;
+    let is_http = recorded.trace.entry.protocol == model::trace::Protocol::Http;
+    (is_http && recorded.faults.is_empty() && (400..500).contains(&status)).then_some(status)
 }
 
 /// A gRPC reply as JSON if there is a .proto for it; the beginning of a failing page without its markup.

@@ -7,6 +7,7 @@ pub mod guide;
 pub mod memcached;
 pub mod processes;
 pub mod relays;
+pub mod secure_shop;
 pub mod service;
 pub mod severed;
 

@@ -3,20 +3,21 @@
 //! One call at a time on one connection, with serialized messages. A gRPC library would require generated messages and
 //! hide the trailers of failed calls.
 
-use crate::connection::{self, NoReply, RequestSender};
+use crate::connection::{self, NoReply, Peer, RequestSender};
+use crate::foreign::{self, Foreign};
+use crate::http_call::start_http2;
 use crate::recording::RECEIVE_LIMIT;
 use crate::request::RequestSpec;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http2::{SendRequest, handshake};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::client::conn::http2::SendRequest;
 use model::Failure;
 use prost_reflect::prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use std::path::Path;
-use tokio::net::TcpStream;
+use tls::{Evidence, HttpVersion};
 use wire::carrier::{last_value, split_field};
 
 pub type Connection = connection::Connection<SendRequest<Full<Bytes>>>;
@@ -26,10 +27,24 @@ impl RequestSender for SendRequest<Full<Bytes>> {
         self.ready().await.is_ok()
     }
 
-    async fn handshake(stream: TcpStream) -> hyper::Result<Self> {
-        let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(sender)
+    async fn connect(peer: &Peer) -> Result<(Self, Evidence), NoReply> {
+        let stream = peer.dial(&[HttpVersion::Http2]).await?;
+        let evidence = stream.evidence();
+        Ok((start_http2(stream).await.map_err(|e| NoReply::unavailable(e.to_string()))?, evidence))
+    }
+}
+
+impl Connection {
+    async fn explain(&self, error: &hyper::Error) -> NoReply {
+        if let Some(none) = self.tls_problem() {
+            return none;
+        }
+        let authority = &self.peer.authority;
+        let is_plain = self.peer.tls.is_none() && !self.has_replied;
+        if is_plain && let Some(Foreign::Tls) = foreign::at(authority, self.peer.host()).await {
+            return NoReply::advised(format!("{authority} uses TLS"), format!("use grpcs://{authority}/…"));
+        }
+        NoReply::unavailable(format!("no reply: {error}"))
     }
 }
 
@@ -53,7 +68,7 @@ impl Connection {
         body.extend_from_slice(&spec.body);
         let mut builder = http::Request::builder()
             .method("POST")
-            .uri(format!("http://{}{}", spec.authority, spec.path))
+            .uri(format!("{}://{}{}", if spec.tls.is_some() { "https" } else { "http" }, spec.authority, spec.path))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
             .header("grpc-timeout", format!("{}m", spec.timeout_ms))
@@ -62,12 +77,10 @@ impl Connection {
             builder = builder.header(name, value);
         }
         let request = builder.body(Full::new(body.freeze())).map_err(|e| NoReply::new(3, e.to_string()))?;
-        let reply = self
-            .ready()
-            .await?
-            .send_request(request)
-            .await
-            .map_err(|e| NoReply::unavailable(format!("no reply: {e}")))?;
+        let reply = match self.ready().await?.send_request(request).await {
+            Ok(reply) => reply,
+            Err(error) => return Err(self.explain(&error).await),
+        };
         let (parts, body) = reply.into_parts();
         if parts.status != 200 {
             return Err(NoReply::new(2, format!("not a gRPC server: HTTP status {}", parts.status)));

@@ -4,14 +4,20 @@
 
 mod bridge;
 mod connection;
+mod cookies;
 pub mod credentials;
+mod foreign;
 pub mod grpc;
-pub mod http1;
+pub mod http_call;
+pub mod login;
 mod numbered;
 pub mod recording;
+mod redirect;
 pub mod reflection;
 pub mod request;
 
 pub use credentials::Credentials;
+pub use login::Login;
 pub use recording::{Checked, Reply, Sender, StateReply};
+pub use redirect::Redirect;
 pub use request::{RequestSpec, Transport};

@@ -43,11 +43,22 @@ impl RequestSpec {
         for (_, value) in &mut spec.headers {
             *value = value.replace(PLACEHOLDER, number);
         }
-        if let Ok(text) = std::str::from_utf8(&spec.body) {
-            spec.body = text.replace(PLACEHOLDER, number).into_bytes();
-        }
+        spec.body = replaced(&spec.body, number);
         Cow::Owned(spec)
     }
+}
+
+/// Of bytes, because an uploaded file need not be text.
+fn replaced(body: &[u8], number: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(body.len());
+    let mut rest = body;
+    while let Some(at) = rest.windows(PLACEHOLDER.len()).position(|window| window == PLACEHOLDER.as_bytes()) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(number.as_bytes());
+        rest = &rest[at + PLACEHOLDER.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
 }
 
 #[cfg(test)]
@@ -58,11 +69,11 @@ mod tests {
     fn all_placeholders_get_the_same_number_and_plain_requests_are_unchanged() {
         let mut spec = RequestSpec::parse("http://127.0.0.1:8080/cart/{case}", "POST").unwrap();
         spec.headers.push(("cookie".into(), "user=u{case}".into()));
-        spec.body = b"id={case}".to_vec();
+        spec.body = b"id={case}\xff{case}".to_vec();
         let filled = spec.with_number("7");
         assert_eq!(
             (filled.path.as_str(), filled.headers[0].1.as_str(), &filled.body[..]),
-            ("/cart/7", "user=u7", &b"id=7"[..])
+            ("/cart/7", "user=u7", &b"id=7\xff7"[..])
         );
         assert!(spec.is_repeatable());
         let plain = RequestSpec::parse("http://127.0.0.1:8080/order", "POST").unwrap();

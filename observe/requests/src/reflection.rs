@@ -12,18 +12,20 @@
 use crate::recording::Sender;
 use crate::{Credentials, RequestSpec};
 use model::Failure;
+use tls::TlsSettings;
 
 const VERSIONS: [&str; 2] = ["v1", "v1alpha"];
 const LIMIT_MS: u64 = 2000;
 const SERVICES_MAX: usize = 200;
 
-/// Full methods such as `/shop.Currency/Convert`, sorted; empty if the server does not support reflection.
+/// `origin`: `grpc://host:port`, or `grpcs` with TLS. Full methods such as `/shop.Currency/Convert`, sorted; empty if the server does not support reflection.
 ///
 /// Errors: the request cannot be built. A server without reflection is not an error.
-pub async fn methods(credentials: &Credentials, authority: &str) -> Result<Vec<String>, Failure> {
+pub async fn methods(credentials: &Credentials, origin: &str, settings: &TlsSettings) -> Result<Vec<String>, Failure> {
     for version in VERSIONS {
-        let url = format!("grpc://{authority}/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+        let url = format!("{origin}/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
         let mut spec = RequestSpec::parse(&url, "POST")?;
+        spec.tls = spec.tls.map(|_| settings.clone());
         spec.timeout_ms = LIMIT_MS;
         let mut sender = Sender::new(credentials.clone(), None);
         spec.body = text_field(7, "");

@@ -1,7 +1,10 @@
 //! The request to send: HTTP, or a unary gRPC call.
 
+use crate::cookies::Cookies;
+use crate::login::Login;
 use model::{Failure, is_deceptive};
 use serde::{Deserialize, Serialize};
+use tls::TlsSettings;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -20,9 +23,21 @@ pub struct RequestSpec {
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     pub timeout_ms: u64,
+    /// For `https` and `grpcs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsSettings>,
     /// Whether the envelope is also sent in `traceparent` and `baggage`.
     #[serde(default)]
     pub bridge: bool,
+    /// Whether redirects are followed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follow: bool,
+    /// Sent once, before the first request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<Box<Login>>,
+    /// What the login set. Never stored.
+    #[serde(skip)]
+    pub(crate) cookies: Option<Cookies>,
     /// Requests sent without an envelope before each repetition, in this order, to prepare its state.
     #[serde(default)]
     pub before: Vec<RequestSpec>,
@@ -35,24 +50,24 @@ impl RequestSpec {
     /// The default timeout for a reply.
     pub const TIMEOUT_MS: u64 = 10_000;
 
-    /// `http://host[:port]/path`, or `grpc://host:port/package.Service/Method`.
+    /// `http://host[:port]/path`, or `grpc://host:port/package.Service/Method`; `https` and `grpcs` with TLS.
     pub fn parse(url: &str, method: &str) -> Result<RequestSpec, Failure> {
         let refuse = |why: &str| {
             Failure::request(format!("'{url}' cannot be requested"))
                 .why(why)
                 .next("such as http://127.0.0.1:8080/ or grpc://127.0.0.1:7001/shop.Currency/Convert")
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("a URL begins with http:// or grpc://"))?;
+        let (scheme, rest) =
+            url.split_once("://").ok_or_else(|| refuse("a URL begins with http://, https://, grpc:// or grpcs://"))?;
         if let Some(c) = invalid_character(url) {
             return Err(refuse(&format!("a URL must not contain {c:?}; write it as {}", percent_encoded(c))));
         }
-        let transport = match scheme.to_ascii_lowercase().as_str() {
-            "http" => Transport::Http,
-            "grpc" => Transport::Grpc,
-            "https" => {
-                return Err(refuse("HTTPS is not supported; use a listener of the service without TLS"));
-            }
-            _ => return Err(refuse("only http:// and grpc:// are supported")),
+        let (transport, is_tls) = match scheme.to_ascii_lowercase().as_str() {
+            "http" => (Transport::Http, false),
+            "https" => (Transport::Http, true),
+            "grpc" => (Transport::Grpc, false),
+            "grpcs" => (Transport::Grpc, true),
+            _ => return Err(refuse("only http://, https://, grpc:// and grpcs:// are supported")),
         };
         let (authority, path) = match rest.find(['/', '?', '#']) {
             Some(at) => (&rest[..at], &rest[at..]),
@@ -61,7 +76,7 @@ impl RequestSpec {
         if authority.contains('@') {
             return Err(refuse("a user and a password before the host are not supported; use -H 'authorization: …'"));
         }
-        let authority = with_port(authority).map_err(|why| refuse(&why))?;
+        let authority = with_port(authority, if is_tls { 443 } else { 80 }).map_err(|why| refuse(&why))?;
         let path = path.split('#').next().unwrap_or("");
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         if transport == Transport::Grpc && path.matches('/').count() != 2 {
@@ -79,7 +94,11 @@ impl RequestSpec {
             headers: Vec::new(),
             body: Vec::new(),
             timeout_ms: RequestSpec::TIMEOUT_MS,
+            tls: is_tls.then(TlsSettings::default),
             bridge: false,
+            follow: false,
+            login: None,
+            cookies: None,
             before: Vec::new(),
             after: Vec::new(),
         })
@@ -121,8 +140,34 @@ impl RequestSpec {
     }
 
     pub fn url(&self) -> String {
-        let scheme = if self.transport == Transport::Http { "http" } else { "grpc" };
-        format!("{scheme}://{}{}", self.authority, self.path)
+        format!("{}{}", self.origin(), self.path)
+    }
+
+    /// Settings for this request and for those before, after and at its login, as far as they use TLS.
+    pub fn set_tls(&mut self, settings: &TlsSettings) {
+        let login = self.login.as_mut().map(|login| &mut login.request);
+        let own = [&mut self.tls];
+        let others = self.before.iter_mut().chain(&mut self.after).chain(login).map(|spec| &mut spec.tls);
+        for tls in own.into_iter().chain(others).filter(|tls| tls.is_some()) {
+            *tls = Some(settings.clone());
+        }
+    }
+
+    /// Whether a certificate is accepted without a check.
+    pub fn is_insecure(&self) -> bool {
+        let others = self.before.iter().chain(&self.after).chain(self.login.as_ref().map(|login| &login.request));
+        std::iter::once(self).chain(others).any(|spec| spec.tls.as_ref().is_some_and(|tls| tls.insecure))
+    }
+
+    /// The scheme, host and port: `https://shop:443`.
+    pub fn origin(&self) -> String {
+        let scheme = match (self.transport, self.tls.is_some()) {
+            (Transport::Http, false) => "http",
+            (Transport::Http, true) => "https",
+            (Transport::Grpc, false) => "grpc",
+            (Transport::Grpc, true) => "grpcs",
+        };
+        format!("{scheme}://{}", self.authority)
     }
 }
 
@@ -146,8 +191,8 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// Checks `host`, `host:port` or `[::1]:port`, and adds port 80 if there is none. The error is the reason.
-fn with_port(authority: &str) -> Result<String, String> {
+/// Checks `host`, `host:port` or `[::1]:port`, and adds the scheme's port if there is none. The error is the reason.
+fn with_port(authority: &str, own_port: u16) -> Result<String, String> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (address, port) = rest.split_once(']').ok_or("the bracket around its address is not closed")?;
@@ -172,7 +217,7 @@ fn with_port(authority: &str) -> Result<String, String> {
         return Err("it has no host".to_owned());
     }
     match port {
-        None => Ok(format!("{host}:80")),
+        None => Ok(format!("{host}:{own_port}")),
         Some(digits) => match digits.parse::<u16>() {
             Ok(port) if port > 0 && digits.bytes().all(|b| b.is_ascii_digit()) => Ok(format!("{host}:{port}")),
             _ => Err(format!("its port is '{digits}'; ports are 1 to 65535")),
@@ -189,6 +234,10 @@ mod tests {
         let r = RequestSpec::parse("http://127.0.0.1:8080/cart?x=1", "get").unwrap();
         assert_eq!((r.authority.as_str(), r.path.as_str(), r.method.as_str()), ("127.0.0.1:8080", "/cart?x=1", "GET"));
         assert_eq!(RequestSpec::parse("http://shop", "GET").unwrap().authority, "shop:80");
+        let r = RequestSpec::parse("https://shop/x", "GET").unwrap();
+        assert_eq!((r.authority.as_str(), r.url().as_str()), ("shop:443", "https://shop:443/x"));
+        assert!(r.tls.is_some() && r.transport == Transport::Http);
+        assert_eq!(RequestSpec::parse("GRPCS://c:1/a.B/C", "GET").unwrap().origin(), "grpcs://c:1");
         assert_eq!(RequestSpec::parse("http://shop?x", "GET").unwrap().path, "/?x");
         for path in ["/a{case}\"?b='c'&d=[1]|{2}?", "/größe", "/a%3Cb", "/a;b,c@d!$'()*+~:^"] {
             assert_eq!(RequestSpec::parse(&format!("http://shop{path}#part"), "GET").unwrap().path, path);
@@ -203,7 +252,8 @@ mod tests {
     fn invalid_urls_and_methods_are_refused_with_the_reason() {
         for (url, why) in [
             ("127.0.0.1:8080", "begins with"),
-            ("https://x/", "HTTPS is not supported"),
+            ("ftp://x/", "only http://, https://"),
+            ("https://x:0/", "ports are 1 to 65535"),
             ("http:///x", "no host"),
             ("grpc://x:1/Convert", "/package.Service/Method"),
             ("http://x:0/", "ports are 1 to 65535"),

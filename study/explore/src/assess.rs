@@ -18,6 +18,7 @@ pub(crate) fn assess(case: &PlannedCase, reply: &Reply, oracle: &Oracle) -> Case
         .walk()
         .iter()
         .filter_map(|call| call.fault)
+        .chain(reply.fired_before.iter().copied())
         .filter_map(|plan_index| sites.get(plan_index).copied())
         .collect();
     let violation = oracle.violation(reply);
@@ -180,13 +181,19 @@ fn missing_evidence(reply: &Reply, faults: &[Fault]) -> Vec<String> {
     if let Some(why) = &trace.entry.unreadable {
         return vec![format!("the reply's history cannot be read: {why}")];
     }
+    if reply.is_foreign {
+        return vec![
+            "the last redirect leads to another origin, so its reply has no history: record that URL itself".to_owned(),
+        ];
+    }
     if trace.entry.scope.is_none() {
         return vec!["the reply carries no history: no SDK at the entry, other keys, or a proxy removed it".to_owned()];
     }
     if trace.faults_off() {
         return vec!["faults are switched off at the target (`faultloom faults on`)".to_owned()];
     }
-    let fired: BTreeSet<usize> = trace.walk().iter().filter_map(|call| call.fault).collect();
+    let mut fired: BTreeSet<usize> = trace.walk().iter().filter_map(|call| call.fault).collect();
+    fired.extend(&reply.fired_before);
     let result = if trace.is_truncated() {
         "may have taken effect: the history is truncated"
     } else if !trace.unreadable().is_empty() {
@@ -258,7 +265,13 @@ mod tests {
             latency_us: 3,
             reason: None,
             unreachable: false,
+            next: None,
             history_bytes: 0,
+            location: None,
+            redirects: Vec::new(),
+            redirect_problem: None,
+            is_foreign: false,
+            fired_before: BTreeSet::new(),
             number: String::new(),
             after: Vec::new(),
             checks: Vec::new(),

@@ -11,7 +11,7 @@ use model::sweep::{Bug, RealStop};
 use model::trace::{Outcome, Trace};
 use model::{Failure, Fault, FaultKind};
 use request_faults::resolve::selects;
-use requests::{Reply, RequestSpec};
+use requests::Reply;
 use std::time::Duration;
 
 /// When a service is stopped, after the request was sent: later than the moment in a request of usual duration.
@@ -108,7 +108,8 @@ async fn send(sweeper: &Sweeper, plan: &Plan) -> Result<Reply, Failure> {
         }
         Plan::During { service, delay, stop_after, hold } => {
             let timeout_ms = sweeper.spec.timeout_ms + hold.as_millis() as u64;
-            let spec = RequestSpec { timeout_ms, ..sweeper.spec.clone() };
+            let mut spec = sweeper.spec.clone();
+            spec.timeout_ms = timeout_ms;
             let stop = async {
                 tokio::time::sleep(*stop_after).await;
                 recovery.stop(service).await

@@ -1,5 +1,5 @@
 //! Decides whether a reply is correct. All assertions must hold; without any, an HTTP status below 500 (gRPC: OK) is
-//! correct. Assertions about more than the reply are in `oracle/checks.rs`.
+//! correct, and below 400 if no faults were sent. Assertions about more than the reply are in `oracle/checks.rs`.
 
 pub(crate) mod call_rules;
 mod checks;
@@ -25,6 +25,8 @@ pub struct Oracle {
     body: Option<Regex>,
     json: JsonConditions,
     max_latency_ms: Option<u64>,
+    /// Without expected statuses, an HTTP status of 400 to 499 is wrong as well.
+    refuses_client_errors: bool,
     checks: Arc<Checks>,
 }
 
@@ -66,6 +68,13 @@ impl Oracle {
         self
     }
 
+    /// The same for a request without faults: a service that refuses it (HTTP 400 to 499) did not do what was requested.
+    /// With faults, a refusal may be the right answer.
+    pub fn without_faults(mut self) -> Oracle {
+        self.refuses_client_errors = true;
+        self
+    }
+
     pub fn checks(&self) -> &Checks {
         &self.checks
     }
@@ -94,6 +103,9 @@ impl Oracle {
     }
 
     fn reply_violation(&self, reply: &Reply) -> Option<String> {
+        if let Some(problem) = &reply.redirect_problem {
+            return Some(problem.clone());
+        }
         let status = match reply.outcome {
             Outcome::Replied { status } => status,
             _ => {
@@ -107,7 +119,7 @@ impl Oracle {
         };
         let grpc = reply.trace.entry.protocol == Protocol::Grpc;
         let expected = if self.statuses.is_empty() {
-            if grpc { status == 0 } else { status < 500 }
+            if grpc { status == 0 } else { status < self.wrong_from() }
         } else {
             self.statuses.contains(&status)
         };
@@ -130,6 +142,11 @@ impl Oracle {
         }
     }
 
+    /// The lowest HTTP status that is wrong if no status is expected.
+    fn wrong_from(&self) -> u32 {
+        if self.refuses_client_errors { 400 } else { 500 }
+    }
+
     /// For people: `status below 500, body matches /mug/`.
     pub fn describe(&self, protocol: Protocol) -> String {
         let mut parts = Vec::new();
@@ -137,7 +154,7 @@ impl Oracle {
             parts.push(if protocol == Protocol::Grpc {
                 "gRPC status OK".to_owned()
             } else {
-                "status below 500".to_owned()
+                format!("status below {}", self.wrong_from())
             });
         } else {
             parts.push(format!("status {}", self.statuses.iter().map(u32::to_string).collect::<Vec<_>>().join(" or ")));

@@ -24,8 +24,9 @@ pub fn command(line: &str) -> String {
         let plain = unquoted(word);
         let value = match before {
             "-H" => header(&plain),
-            "-d" if !plain.starts_with('@') => LEFT_OUT.to_owned(),
-            "--before" | "--after" => prepared(&plain),
+            "-d" | "--data-binary" if !plain.starts_with('@') => LEFT_OUT.to_owned(),
+            "-F" => part(&plain),
+            "--before" | "--after" | "--login" => prepared(&plain),
             // a condition may repeat what the reply contains
             "--expect-body" | "--expect-sql" | "--check" => LEFT_OUT.to_owned(),
             "--database" if !plain.contains("://") => LEFT_OUT.to_owned(),
@@ -77,12 +78,13 @@ const OTHER_REASON: &str = "another reason, which `faultloom show` prints";
 
 /// Made of our own words, numbers, and names of services and calls.
 fn is_harmless(text: &str) -> bool {
-    const BEGINNINGS: [&str; 19] = [
+    const BEGINNINGS: [&str; 20] = [
         "call rule '",
         "status ",
         "took ",
         "no reply",
         "no reason given",
+        "redirect",
         "the body is not JSON",
         "the target cannot be reached",
         "the reply's history cannot be read",
@@ -123,11 +125,24 @@ fn header(text: &str) -> String {
     if SHOWN_HEADERS.contains(&name.to_lowercase().as_str()) { text.to_owned() } else { format!("{name}: {LEFT_OUT}") }
 }
 
-/// `METHOD URL [BODY]`.
+/// `NAME=VALUE`, or `NAME=@FILE`.
+fn part(text: &str) -> String {
+    match text.split_once('=') {
+        Some((_, value)) if value.starts_with(['@', '<']) => text.to_owned(),
+        Some((name, _)) => format!("{name}={LEFT_OUT}"),
+        None => LEFT_OUT.to_owned(),
+    }
+}
+
+/// `METHOD URL [BODY]`; a body `@FILE` names a file.
 fn prepared(text: &str) -> String {
     let mut parts = text.trim().splitn(3, ' ');
     let (method, address) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let body = if parts.next().is_some() { format!(" {LEFT_OUT}") } else { String::new() };
+    let body = match parts.next() {
+        None => String::new(),
+        Some(file) if file.starts_with('@') => format!(" {file}"),
+        Some(_) => format!(" {LEFT_OUT}"),
+    };
     format!("{method} {}{body}", url(address))
 }
 
@@ -199,6 +214,15 @@ mod tests {
             request("POST grpc://a:hunter@x:1/shop.v1.CartService/Get"),
             "POST grpc://…@x:1/shop.v1.CartService/Get"
         );
+    }
+
+    #[test]
+    fn logins_and_uploads_are_left_out_and_files_are_named() {
+        let line = "faultloom record https://x/ --login 'POST /login user=anna&password=hunter' -F token=hunter -F a=@photo.jpg \
+            --data-binary hunter --cacert ca.pem";
+        let shown = "faultloom record https://x/ --login 'POST /login …' -F 'token=…' -F a=@photo.jpg --data-binary '…' --cacert ca.pem";
+        assert_eq!(command(line), shown);
+        assert_eq!(command("record --login 'POST /login @login.txt'"), "record --login 'POST /login @login.txt'");
     }
 
     #[test]

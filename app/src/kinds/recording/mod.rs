@@ -40,6 +40,26 @@ fn faults(dir: &RunDir) -> Vec<Fault> {
     dir.read_json(FAULTS).unwrap_or_default()
 }
 
+/// What a reader must know besides the tree: certificates that were not checked, redirects.
+fn remarks(run: &Run) -> Vec<String> {
+    let summary = &run.summary;
+    let mut lines = Vec::new();
+    if summary["insecure"] == true {
+        lines.push(INSECURE.to_owned());
+    }
+    for step in summary["redirects"].as_array().into_iter().flatten() {
+        let text = |key: &str| step[key].as_str().unwrap_or_default();
+        lines.push(format!("redirected: {} {} → {}", step["status"], text("from"), text("to")));
+    }
+    if let Some(to) = summary["redirects_to"].as_str() {
+        lines.push(format!("redirects to {to}, not followed"));
+    }
+    lines
+}
+
+/// For every view of a run.
+pub const INSECURE: &str = "the server's certificate was not checked (--insecure)";
+
 impl RunKind for Recording {
     fn name(&self) -> KindName {
         NAME
@@ -63,6 +83,7 @@ impl RunKind for Recording {
             fields["traces_left_out"] = left_out.into();
         }
         let mut blocks: Vec<Block> = faults.iter().map(|fault| Block::Line(format!("fault: {fault}"))).collect();
+        blocks.extend(remarks(&stored.run).into_iter().map(Block::Line));
         blocks.push(Block::Traces { traces, faults });
         if left_out > 0 {
             let file = stored.dir.file(TRACES);

@@ -4,17 +4,17 @@
 //! really happen, and once with them. A fault that never fires leaves the verdict unknown.
 
 use super::{FAULTS, NAME, TRACES};
-use crate::checks::check_good;
+use crate::checks::{check_good, check_not_refused};
 use crate::event::Progress;
 use crate::kind::{Selection, StoredRun};
-use crate::request::{Expect, Request, no_history};
+use crate::request::{Expect, Request, begin, no_history};
 use crate::spec::Version;
 use crate::target_session::TargetSession;
 use crate::{Context, Event, kind, register_schema};
 use explore::{CrashRecovery, Oracle, RecordingAssessment, SendResult};
 use model::trace::{Gap, Trace};
 use model::{Failure, Family, Fault, Run, Verdict};
-use requests::{Reply, RequestSpec, Sender};
+use requests::{Redirect, Reply, RequestSpec, Sender};
 use runs::{RunDir, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,12 @@ pub struct Recorded {
     /// The request without faults, if there were faults.
     pub good: Option<Trace>,
     pub history_bytes: usize,
+    /// The redirects that were followed for the last reply.
+    pub redirects: Vec<Redirect>,
+    /// Where the last reply redirects to, if that was not followed.
+    pub location: Option<String>,
+    /// The server's certificate was not checked.
+    pub is_insecure: bool,
     pub body: Option<Body>,
     /// Command line arguments that send this request again.
     pub arguments: String,
@@ -117,8 +123,10 @@ async fn record_in(
     store: &Store,
     faults: &[Fault],
 ) -> Result<Recorded, Failure> {
-    let (request, expect) = spec.request.with_conditions(&spec.expect, session)?;
-    let oracle = &expect.oracle(context)?;
+    let (mut request, expect) = spec.request.with_conditions(&spec.expect, session)?;
+    let oracle = expect.oracle(context)?;
+    let oracle = &if faults.is_empty() { oracle.without_faults() } else { oracle };
+    begin(context, &mut request).await?;
     let stored = json!(StoredSpec { request: &request, faults, count: spec.count });
     let (mut run, dir) = store.begin(NAME, &format!("{} {}", request.name(), request.authority), stored, 0).await?;
     context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
@@ -140,12 +148,15 @@ async fn record_in(
         }
     };
     let verdict = sent.assessment.verdict();
-    store.finish(&mut run, verdict, summary(&sent.assessment, &sent.last)).await?;
+    store.finish(&mut run, verdict, summary(&sent.assessment, &sent.last, &request)).await?;
     context.emit(Event::Done { run: run.id, kind: run.kind.clone(), verdict });
     Ok(Recorded {
         body: body(spec.request.proto.as_deref(), &request, &sent.last),
         arguments: spec.request.arguments(&spec.expect, &request),
         history_bytes: sent.last.history_bytes,
+        redirects: sent.last.redirects,
+        location: sent.last.location.filter(|_| !request.follow),
+        is_insecure: request.is_insecure(),
         trace: sent.last.trace,
         assessment: sent.assessment,
         faults: sent.faults,
@@ -233,6 +244,7 @@ impl Recording<'_> {
         if reply.trace.entry.scope.is_none() {
             return Err(no_history(self.context, self.request, &reply));
         }
+        check_not_refused(self.oracle, self.request, &reply)?;
         if !self.oracle.checks().is_empty() {
             check_good(self.oracle, &mut self.sender, self.request, &reply).await?;
         }
@@ -241,17 +253,28 @@ impl Recording<'_> {
 }
 
 /// The figures that are stored with the run.
-fn summary(assessment: &RecordingAssessment, last: &Reply) -> Value {
+fn summary(assessment: &RecordingAssessment, last: &Reply, request: &RequestSpec) -> Value {
     let trace = &last.trace;
     let latencies = &assessment.latencies_us;
-    json!({
+    let mut summary = json!({
         "requests": latencies.len(), "failures": assessment.failures, "reasons": assessment.reasons,
         "unknown": assessment.unknown, "status": last.status(), "messages": trace.messages(),
         "events": trace.events(), "calls": trace.walk().len(), "gaps": trace.gaps(),
         "gap_reasons": gap_reasons(trace), "services": trace.services(),
         "history_bytes": last.history_bytes, "latency_us_median": latencies.get(latencies.len() / 2),
         "latency_us_max": latencies.last(),
-    })
+    });
+    if request.is_insecure() {
+        summary["insecure"] = true.into();
+    }
+    if let (Some(location), false) = (&last.location, request.follow) {
+        summary["redirects_to"] = location.as_str().into();
+    }
+    if !last.redirects.is_empty() {
+        let step = |redirect: &Redirect| json!({"status": redirect.status, "from": redirect.from, "to": redirect.to});
+        summary["redirects"] = last.redirects.iter().map(step).collect();
+    }
+    summary
 }
 
 /// The first gaps, each with its reason.

@@ -11,7 +11,7 @@ use crate::spec::Version;
 use crate::text::quoted;
 use model::sweep::Sweep;
 use model::{Failure, Fault};
-use requests::RequestSpec;
+use requests::{Login, RequestSpec};
 use runs::RunDir;
 
 const BODY: &str = "request.body";
@@ -61,6 +61,7 @@ fn request(dir: &RunDir, spec: &RequestSpec) -> Result<Request, Failure> {
             Some(format!("@{}", path.display()))
         }
     };
+    let tls = spec.tls.clone().unwrap_or_default();
     let before = spec.before.iter().map(|before| {
         let body = String::from_utf8_lossy(&before.body);
         format!("{} {} {body}", before.method, before.url()).trim_end().to_owned()
@@ -70,9 +71,24 @@ fn request(dir: &RunDir, spec: &RequestSpec) -> Result<Request, Failure> {
         method: Some(spec.method.clone()),
         headers: spec.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
         data,
-        proto: None,
         bridge: spec.bridge,
         before: before.collect(),
         timeout_ms: Some(spec.timeout_ms),
+        cacert: tls.cacert,
+        cert: tls.cert,
+        key: tls.key,
+        insecure: tls.insecure,
+        follow: spec.follow,
+        login: spec.login.as_deref().map(login),
+        ..Request::default()
     })
+}
+
+fn login(login: &Login) -> String {
+    let request = &login.request;
+    let body = match &login.body_file {
+        Some(file) => format!("@{}", file.display()),
+        None => String::from_utf8_lossy(&request.body).into_owned(),
+    };
+    format!("{} {} {body}", request.method, request.url()).trim_end().to_owned()
 }

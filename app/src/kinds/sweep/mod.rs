@@ -9,6 +9,7 @@ pub use run::{Swept, resume, sweep};
 pub use spec::{CONCURRENCY, ResumeSpec, StoredSpec, SweepSpec};
 
 use crate::kind::{Names, RunKind, Selection, StoredRun, Traces};
+use crate::kinds::recording::INSECURE;
 use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
 use model::sweep::{Case, Sweep as Results};
@@ -61,12 +62,17 @@ impl RunKind for Sweep {
     fn load(&self, context: &Context, stored: &StoredRun) -> Result<View, Failure> {
         let sweep = results(context, stored)?;
         let fields = json!({"sweep": sweep});
-        let blocks = vec![
+        let request: Option<requests::RequestSpec> = serde_json::from_value(stored.run.spec["request"].clone()).ok();
+        let is_insecure = request.is_some_and(|request| request.is_insecure());
+        let mut blocks = vec![
             Block::Line(format!("{}   passes if: {}", sweep.request, sweep.oracle)),
             Block::Traces { traces: vec![sweep.good], faults: Vec::new() },
             Block::Spaces(sweep.spaces),
             Block::Bugs { bugs: sweep.bugs, unexplained: sweep.unexplained },
         ];
+        if is_insecure {
+            blocks.insert(0, Block::Line(INSECURE.to_owned()));
+        }
         Ok(View::new(fields, blocks))
     }
 

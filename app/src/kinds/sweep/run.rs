@@ -2,11 +2,11 @@
 
 use super::spec::{ResumeSpec, StoredSpec, SweepSpec};
 use super::{NAME, RESULTS, again, junit};
-use crate::checks::check_good;
+use crate::checks::{check_good, check_not_refused};
 use crate::event::Progress;
 use crate::history::write_report;
 use crate::kind::{Names, StoredRun};
-use crate::request::no_history;
+use crate::request::{begin, no_history};
 use crate::target_session::TargetSession;
 use crate::text::{grouped, plural};
 use crate::{Context, Event};
@@ -55,7 +55,8 @@ pub async fn sweep(context: &Context, spec: &SweepSpec) -> Result<Swept, Failure
     let store = context.store().await?;
     let session = TargetSession::open(context).await?;
     let result = async {
-        let stored = spec.resolve(context, &session)?;
+        let mut stored = spec.resolve(context, &session)?;
+        begin(context, &mut stored.request).await?;
         let id = RunId::create();
         let sweeper = sweeper(context, &session, &stored, id, spec.concurrency)?;
         let good = reference(context, &sweeper).await?;
@@ -88,6 +89,7 @@ pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<Swept, Failu
     original.trust = context.trust.clone().or_else(|| stored.trust.clone());
     let session = TargetSession::open(&original).await?;
     let result = async {
+        begin(context, &mut stored.request).await?;
         let sweeper = sweeper(context, &session, &stored, run.run.id, concurrency)?;
         let good = stored_reference(reference(context, &sweeper).await?, &run.dir)?;
         check_sizes(&stored, &good)?;
@@ -279,14 +281,7 @@ async fn reference(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failur
             failure.next("fix that first, or correct the condition")
         });
     }
-    if let (Some(status @ 400..), false, requests::Transport::Http) =
-        (reply.status(), sweeper.oracle.has_expected_statuses(), sweeper.spec.transport)
-    {
-        return Err(Failure::unknown(format!("the request is refused without any fault: status {status}"))
-            .why("a sweep of a refused request finds nothing")
-            .next("fix the request, or accept this status (--expect-status)")
-            .field("expect.expect_status"));
-    }
+    check_not_refused(&sweeper.oracle, &sweeper.spec, &reply)?;
     if reply.trace.walk().is_empty() {
         return Err(Failure::unknown("the request makes no call that could be faulted")
             .why("its service calls no other service, or calls it through a library that the SDK does not hook")

@@ -1,4 +1,4 @@
-//! `host:port` and `http://host:port/path` as the target file writes them.
+//! `host:port`, `https://host:port/path` and `grpcs://host:port` as the target file writes them.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,21 @@ pub struct Address {
     pub port: u16,
 }
 
-/// A plain `http://` address; `path` begins with `/` and keeps its query.
+/// An `http://` or `https://` address; `path` begins with `/` and keeps its query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HttpAddress {
+    pub is_tls: bool,
     pub address: Address,
     pub path: String,
+}
+
+/// `host:port` or `grpc://host:port` without TLS, `grpcs://host:port` with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct GrpcAddress {
+    pub is_tls: bool,
+    pub address: Address,
 }
 
 impl Address {
@@ -76,25 +85,34 @@ impl Address {
 
 impl HttpAddress {
     pub fn parse(text: &str) -> Result<HttpAddress, &'static str> {
-        let rest = match text.strip_prefix("http://") {
-            Some(rest) => rest,
-            None if text.starts_with("https://") => {
-                return Err("only http:// can be used here, not https://");
-            }
-            None => return Err("it does not begin with http://"),
+        let (is_tls, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
+            (Some(rest), _) => (false, rest),
+            (None, Some(rest)) => (true, rest),
+            (None, None) => return Err("it does not begin with http:// or https://"),
         };
+        let own_port = if is_tls { 443 } else { 80 };
         let (authority, path) = match rest.find(['/', '?']) {
             Some(at) => rest.split_at(at),
             None => (rest, "/"),
         };
         let port_at_end = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         let address =
-            if port_at_end { Address::parse(authority)? } else { Address::parse(&format!("{authority}:80"))? };
+            if port_at_end { Address::parse(authority)? } else { Address::parse(&format!("{authority}:{own_port}"))? };
         if path.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err("its path contains a space");
         }
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(HttpAddress { address, path })
+        Ok(HttpAddress { is_tls, address, path })
+    }
+}
+
+impl GrpcAddress {
+    pub fn parse(text: &str) -> Result<GrpcAddress, &'static str> {
+        let (is_tls, rest) = match text.strip_prefix("grpcs://") {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix("grpc://").unwrap_or(text)),
+        };
+        Ok(GrpcAddress { is_tls, address: Address::parse(rest.trim_end_matches('/'))? })
     }
 }
 
@@ -109,7 +127,27 @@ impl std::fmt::Display for Address {
 
 impl std::fmt::Display for HttpAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "http://{}{}", self.address, self.path)
+        write!(f, "{}://{}{}", if self.is_tls { "https" } else { "http" }, self.address, self.path)
+    }
+}
+
+/// Without TLS as earlier versions wrote it.
+impl std::fmt::Display for GrpcAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", if self.is_tls { "grpcs://" } else { "" }, self.address)
+    }
+}
+
+impl TryFrom<String> for GrpcAddress {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<GrpcAddress, &'static str> {
+        GrpcAddress::parse(&text)
+    }
+}
+
+impl From<GrpcAddress> for String {
+    fn from(address: GrpcAddress) -> String {
+        address.to_string()
     }
 }
 

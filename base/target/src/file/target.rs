@@ -3,7 +3,7 @@
 //! Paths are absolute. Loading finds all errors that the file alone can show; whether programs exist and ports are free
 //! is checked at start.
 
-use crate::file::address::{Address, HttpAddress};
+use crate::file::address::{Address, GrpcAddress, HttpAddress};
 use crate::file::check::Check;
 use crate::file::target_file::{self, CommandEntry, HealthEntry, ServiceEntry, did_you_mean};
 use crate::health::{Health, describe_io_error};
@@ -12,6 +12,7 @@ use model::Failure;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tls::TlsSettings;
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// A service that works on its start gets so many times its `start_timeout_s`.
@@ -36,6 +37,8 @@ pub struct Target {
     pub file: PathBuf,
     /// The default URL of requests.
     pub entry: Option<HttpAddress>,
+    /// For the entry, for health checks, and for requests that name no other settings. Paths are absolute.
+    pub tls: TlsSettings,
     services: Vec<Service>,
     checks: Vec<Check>,
 }
@@ -89,6 +92,14 @@ impl Target {
             })?),
             None => None,
         };
+        let file_of = |path: Option<String>| path.map(PathBuf::from);
+        let tls = parsed.tls.unwrap_or_default();
+        let tls = TlsSettings {
+            cacert: file_of(tls.cacert),
+            cert: file_of(tls.cert),
+            key: file_of(tls.key),
+            insecure: tls.insecure.unwrap_or(false),
+        };
         if parsed.services.is_empty() {
             return Err(Failure::request(format!("{shown}: the list of services is empty"))
                 .next("add at least one service with a name and a command"));
@@ -99,7 +110,8 @@ impl Target {
         }
         let checks = parsed.checks.unwrap_or_default().into_iter();
         let checks = checks.map(|entry| Check::new(entry, folder, shown)).collect::<Result<_, _>>()?;
-        let target = Target { name: parsed.name, file: file.to_owned(), entry, services, checks };
+        let tls = tls.in_folder(folder);
+        let target = Target { name: parsed.name, file: file.to_owned(), entry, tls, services, checks };
         target.check_unique(shown)?;
         Ok(target)
     }
@@ -290,7 +302,13 @@ fn check_health(entry: Option<HealthEntry>, listens: &[Address], at: &str) -> Re
             })
         }
         Some(HealthEntry { http: None, tcp: Some(tcp), grpc: None }) => parse_address(&tcp, &at).map(Health::Tcp),
-        Some(HealthEntry { http: None, tcp: None, grpc: Some(grpc) }) => parse_address(&grpc, &at).map(Health::Grpc),
+        Some(HealthEntry { http: None, tcp: None, grpc: Some(grpc) }) => {
+            GrpcAddress::parse(&grpc).map(Health::Grpc).map_err(|reason| {
+                Failure::request(format!("{at}: '{grpc}' cannot be used"))
+                    .why(reason)
+                    .next("write it like 127.0.0.1:7001, or grpcs://127.0.0.1:7001 with TLS")
+            })
+        }
         Some(_) => Err(Failure::request(format!("{at} needs exactly one of http, tcp, grpc"))
             .next("write for example {tcp: \"127.0.0.1:7001\"}, or remove health")),
     }

@@ -12,8 +12,18 @@ use std::collections::BTreeMap;
 pub(crate) struct TargetFile {
     pub name: String,
     pub entry: Option<String>,
+    pub tls: Option<TlsEntry>,
     pub services: Vec<ServiceEntry>,
     pub checks: Option<Vec<CheckEntry>>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsEntry {
+    pub cacert: Option<String>,
+    pub cert: Option<String>,
+    pub key: Option<String>,
+    pub insecure: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -91,9 +101,14 @@ impl<'de> Deserialize<'de> for CommandEntry {
 }
 
 /// The value of each key, for messages about wrong types.
-const VALUES: [(&str, &str); 25] = [
+const VALUES: [(&str, &str); 30] = [
     ("name", "a text, such as shop"),
     ("entry", "an address for requests, such as http://127.0.0.1:8080/"),
+    ("tls", "a mapping with cacert, cert and key, such as {cacert: ca.pem}"),
+    ("cacert", "a PEM file of trusted certificates, relative to the target file"),
+    ("cert", "a PEM file of the client's certificate, relative to the target file"),
+    ("key", "a PEM file of the client's private key, relative to the target file"),
+    ("insecure", "true or false"),
     ("services", "a list of services, each beginning with '- name: …'"),
     ("command", "a list of words, such as [\"./server\", \"--port\", \"8080\"], or a text that is run by `sh -c`"),
     ("directory", "a folder, relative to the target file"),
@@ -186,6 +201,10 @@ pub(crate) fn refuse_open_values(file: &TargetFile, shown: &str) -> Result<(), F
         }
     };
     file.entry.iter().for_each(|text| check("entry".into(), text));
+    if let Some(tls) = &file.tls {
+        let files = [&tls.cacert, &tls.cert, &tls.key];
+        files.into_iter().flatten().for_each(|text| check("tls".into(), text));
+    }
     for service in &file.services {
         let at = |key: &str| format!("{} of service '{}'", key, service.name);
         match &service.command {

@@ -9,13 +9,13 @@
 
 use crate::file::address::Address;
 use bytes::Bytes;
-use tokio::net::TcpStream;
+use tls::Stream;
 
 const UNIMPLEMENTED: &str = "12";
 
 /// The error is the state other than SERVING. A server without the health service counts as healthy: it accepts
 /// connections and implements gRPC.
-pub(crate) async fn check(stream: TcpStream, address: &Address) -> Result<(), String> {
+pub(crate) async fn check(stream: Stream, address: &Address) -> Result<(), String> {
     let no_http2 = |error: h2::Error| format!("it does not speak HTTP/2: {error}");
     let (sender, connection) = h2::client::handshake(stream).await.map_err(no_http2)?;
     tokio::select! {

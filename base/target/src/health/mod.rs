@@ -4,10 +4,12 @@
 //! The error of a check is text for the user. The supervisor decides how often to check.
 
 mod grpc;
+mod http2;
 
-use crate::file::address::{Address, HttpAddress};
+use crate::file::address::{Address, GrpcAddress, HttpAddress};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use tls::{HttpVersion, Stream, TlsSettings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -25,7 +27,7 @@ pub enum Health {
     /// A connection is accepted.
     Tcp(Address),
     /// `grpc.health.v1.Health/Check` of the whole server returns SERVING, or is not implemented.
-    Grpc(Address),
+    Grpc(GrpcAddress),
     /// No address to connect to: the process has run for 300 ms.
     Alive,
 }
@@ -33,12 +35,17 @@ pub enum Health {
 impl Health {
     /// Checks once, for at most `limit`. The error is the observed state, such as `connection refused`.
     /// [`Health::Alive`] always passes here: only the process table has that information.
-    pub async fn check(&self, limit: Duration) -> Result<(), String> {
+    ///
+    /// `tls`: how `https://` and `grpcs://` are checked; a certificate that is not trusted is unhealthy.
+    pub async fn check(&self, limit: Duration, tls: &TlsSettings) -> Result<(), String> {
         let check = async {
             match self {
-                Health::Http(url) => http(url).await,
+                Health::Http(url) => http(url, tls).await,
                 Health::Tcp(address) => connect(address).await.map(drop),
-                Health::Grpc(address) => grpc::check(connect(address).await?, address).await,
+                Health::Grpc(GrpcAddress { is_tls, address }) => {
+                    let tls = is_tls.then_some(tls);
+                    grpc::check(dial(address, tls, HttpVersion::Http2).await?, address).await
+                }
                 Health::Alive => Ok(()),
             }
         };
@@ -65,8 +72,38 @@ async fn connect(address: &Address) -> Result<TcpStream, String> {
     TcpStream::connect((host.as_str(), port)).await.map_err(|error| describe_io_error(&error))
 }
 
-async fn http(url: &HttpAddress) -> Result<(), String> {
-    let mut stream = connect(&url.address).await?;
+/// With TLS if there are settings for it.
+async fn dial(address: &Address, tls: Option<&TlsSettings>, offered: HttpVersion) -> Result<Stream, String> {
+    let tcp = connect(address).await?;
+    let Some(settings) = tls else { return Ok(Stream::plain(tcp)) };
+    let reachable = address.reachable();
+    let stream = tls::connect(tcp, &reachable.host, &reachable.to_string(), settings, &[offered]).await;
+    stream.map_err(|problem| format!("{}; {}", problem.why, problem.next))
+}
+
+async fn http(url: &HttpAddress, tls: &TlsSettings) -> Result<(), String> {
+    let settings = url.is_tls.then_some(tls);
+    let stream = dial(&url.address, settings, HttpVersion::Http1).await;
+    let selects_http1 = stream.as_ref().is_ok_and(|stream| stream.version() == Some(HttpVersion::Http1));
+    let failed = match stream {
+        Ok(stream) => match http1(stream, url).await {
+            Ok(()) => return Ok(()),
+            Err(state) => state,
+        },
+        Err(state) => state,
+    };
+    // it may support only HTTP/2, and not say so
+    if settings.is_some()
+        && !selects_http1
+        && let Ok(stream) = dial(&url.address, settings, HttpVersion::Http2).await
+        && stream.version() == Some(HttpVersion::Http2)
+    {
+        return http2::check(stream, url).await;
+    }
+    Err(failed)
+}
+
+async fn http1(mut stream: Stream, url: &HttpAddress) -> Result<(), String> {
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: faultloom-health\r\nAccept: */*\r\nConnection: close\r\n\r\n",
         url.path, url.address

@@ -47,7 +47,7 @@ impl Inner {
                 limit = (started.elapsed() + BUSY_CHECKED_EVERY).min(service.longest_start());
             }
             let left = limit.saturating_sub(started.elapsed());
-            let result = service.health.check(left.min(CHECK_TIMEOUT)).await;
+            let result = service.health.check(left.min(CHECK_TIMEOUT), &self.target.tls).await;
             let condition = self.running().services[at].poll();
             if let Condition::Exited(status) = condition {
                 return Err(self.exited_at_start(at, status));
