@@ -70,7 +70,7 @@ impl CleanRoot {
     /// A shell script in the root, with loopback and no other network. All its processes end with it.
     fn shell(&self, script: &str) -> Command {
         let inside = "mount -t proc proc \"$0/proc\" && mount -t devtmpfs none \"$0/dev\" 2>/dev/null; \
-             ip link set lo up && exec env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LANG=C.UTF-8 \
+             ip link set lo up && exec env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LANG=C.UTF-8 \
              chroot \"$0\" sh -euc \"$1\"";
         command(
             "unshare",
