@@ -65,8 +65,8 @@ pub struct Call {
     /// started, possibly for another request.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inherited: bool,
-    /// How long it spent on a connection of its own: name resolution, connecting, TLS. None: it used an existing one, or
-    /// its library does not expose this.
+    /// How long it spent on a connection of its own: name resolution, connecting, TLS. None: it used an existing one,
+    /// or its library does not expose this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_us: Option<u64>,
     /// The callee may have done something that is not recorded here.

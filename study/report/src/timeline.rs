@@ -61,7 +61,12 @@ fn draw(root: &Node, services: &Services, limit: usize, compare: bool, too_deep:
     };
     let end = words::duration(t.scale as u64);
     let axis = format!("<span class=ax><i>0</i><i>{end}</i></span>");
-    put!(t.out, "<div class=\"tl{}\"><div class=\"r hd\">", if compare { " two" } else { "" });
+    let class = match compare {
+        true => " two",
+        false if has_connection(root) => " con",
+        false => "",
+    };
+    put!(t.out, "<div class=\"tl{class}\"><div class=\"r hd\">");
     if compare {
         put!(
             t.out,
@@ -276,11 +281,11 @@ impl Timeline<'_> {
                 words::duration(mean as u64)
             );
         }
-        if connect_us > 0 {
-            let what = "name resolution, connecting and TLS";
-            put!(self.out, " <i title=\"{what}\">(connect {})</i>", words::duration(connect_us));
-        }
         put!(self.out, "</span> <b class={word} title=\"{0}\">{0}</b>", text(&words::outcome(call)));
+        if connect_us > 0 {
+            let what = "of its time; name resolution, connecting and TLS";
+            put!(self.out, " <span title=\"{what}\">(connect {})</span>", words::duration(connect_us));
+        }
         if let Some(fault) = call.fault.filter(|_| !self.compare) {
             put!(self.out, " <span class=fx title=\"fault {} fired here\">↯{}</span>", fault + 1, fault + 1);
         }
@@ -298,6 +303,11 @@ impl Timeline<'_> {
         }
         self.out.push_str("</span></span>");
     }
+}
+
+/// Whether a call below shows the time for its connection.
+fn has_connection(node: &Node) -> bool {
+    node.either().call.connect_us.is_some() || node.children.iter().any(has_connection)
 }
 
 /// 0 without values.
@@ -377,7 +387,7 @@ mod tests {
             call.connect_us = Some(us).filter(|us| *us > 0);
         }
         let html = single(&trace, &services(&trace), 600);
-        for shown in ["(connect 300 µs)</i>", "(connect 600 µs)</i>"] {
+        for shown in ["(connect 300 µs)</span>", "(connect 600 µs)</span>", "<div class=\"tl con\">"] {
             assert!(html.contains(shown), "{html}");
         }
         assert_eq!(html.matches("(connect").count(), 3, "of all, of the first and of the third");

@@ -49,7 +49,8 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 }
 
 // BeginInheritedCall is BeginCall for a call whose context had no scope, and which therefore got that of its goroutine.
-// Other open scopes count the call, because it may belong to them, unless the goroutine is that of the request's handler.
+// Other open scopes count the call, because it may belong to them, unless the goroutine is that of the request's
+// handler.
 func (s *Scope) BeginInheritedCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	if c, ok = s.beginCall(at, call, true); ok && openScopes.Load() > 1 && !inHandler() {
 		countUncertain(s, call)

@@ -15,7 +15,7 @@ from .plan import FAULTS_MAX
 from .primitives import U64, Reader, encode_varint
 
 VERSION = 1
-#: the version of a history with what version 1 does not have: inherited calls, calls of no request, times for connections
+#: the version with what version 1 does not have: inherited calls, calls of no request, times for connections
 VERSION_2 = 2
 HISTORY_BYTES = 4 << 20
 DEPTH_MAX = 64

@@ -1,4 +1,6 @@
-/** Measures how long a request of Node's HTTP client waits for a connection of its own: name resolution, connecting, TLS. */
+/**
+ * Measures how long a request of Node's HTTP client waits for its own connection: name resolution, connecting, TLS.
+ */
 
 import type { Socket } from 'node:net';
 import type { OutgoingCall, Scope } from '../../scope/scope';
@@ -13,7 +15,7 @@ function isConnecting(socket: Socket): boolean {
   return socket.connecting === true || (socket as { secureConnecting?: boolean }).secureConnecting === true;
 }
 
-/** Measures the connection of a call that has just got its socket. Returns a function that ends a failed call's time. */
+/** Measures the connection of a call that has just got its socket. Returns a function to end it if the call fails. */
 export function measureConnection(scope: Scope, call: OutgoingCall, socket: Socket): () => void {
   if (!isConnecting(socket)) {
     return () => undefined;

@@ -104,7 +104,7 @@ export function requestStarts(request: StartingRequest): void {
   starting = request;
 }
 
-/** How long a request has waited for the connection that failed with this error, in µs; 0: that is not why it failed. */
+/** How long a request has waited for a connection that failed with this error, in µs; 0: none failed with it. */
 export function timeUntilFailure(error: Error, sentMs: number): number {
   const attempt = ended.get(error);
   return attempt === undefined ? 0 : waited(attempt, sentMs);
