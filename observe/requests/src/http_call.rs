@@ -1,7 +1,7 @@
 //! HTTP requests, over HTTP/1.1 where the server supports it.
 //!
-//! With TLS, HTTP/1.1 is offered first, because every SDK is tested with it. A server that refuses it, or selects nothing
-//! and then does not reply, is connected again with an offer of HTTP/2 only. Without TLS, HTTP/2 is not spoken.
+//! With TLS, HTTP/1.1 is offered first, because every SDK is tested with it. A server that refuses it, or selects
+//! nothing and then does not reply, is connected again with an offer of HTTP/2 only. Without TLS, HTTP/2 is not spoken.
 
 use crate::connection::{self, NoReply, Peer, RequestSender};
 use crate::foreign::{self, Foreign};
