@@ -43,7 +43,8 @@ pub struct Request {
     pub insecure: bool,
     /// Follow redirects, 10 at most.
     pub follow: bool,
-    /// Sent once, first; its reply sets the cookies of all requests: `METHOD URL [BODY]`, with a body `TEXT` or `@FILE`.
+    /// Sent once, first; its reply sets the cookies of all requests: `METHOD URL [BODY]`, with a body `TEXT` or
+    /// `@FILE`.
     pub login: Option<String>,
     /// Requests sent first, each time, without faults: `METHOD URL [BODY]`.
     pub before: Vec<String>,
@@ -236,13 +237,14 @@ fn before(text: &str, main: &RequestSpec) -> Result<RequestSpec, Failure> {
     Ok(spec)
 }
 
-/// `METHOD URL [BODY]`, of which the URL may be a path of the request's own origin. It gets none of the request's headers.
+/// `METHOD URL [BODY]`, of which the URL may be a path of the request's own origin. It gets none of the request's
+/// headers.
 fn login(text: &str, main: &RequestSpec) -> Result<Login, Failure> {
     let refuse = |why: &str| {
         // it may contain a password, so it is not repeated
         Failure::request("the login (--login) is not METHOD URL [BODY]")
             .why(why.to_owned())
-            .next("such as --login 'POST /login user=anna&password=…', or with its body in a file: 'POST /login @login.txt'")
+            .next("such as --login 'POST /login user=anna&password=…', or with a file: 'POST /login @login.txt'")
             .field("request.login")
     };
     let (method, url, body) = method_url_body(text).ok_or_else(|| refuse("a method and a URL are needed"))?;
@@ -284,7 +286,7 @@ fn method_url_body(text: &str) -> Option<(&str, &str, &str)> {
     Some((method, url, body))
 }
 
-/// Enough of a file to tell JSON from a form.
+/// Enough of a file to distinguish JSON from a form.
 fn beginning(file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.trim_start().chars().take(8).collect()

@@ -1,4 +1,4 @@
-//! Whether a server answers QUIC, which HTTP/3 uses, at a UDP port. This tells an HTTP/3-only server from none.
+//! Whether a server answers QUIC, which HTTP/3 uses, at a UDP port. This distinguishes an HTTP/3-only server from none.
 //!
 //! A server must answer a long header with a version that it does not support by a list of those that it does
 //! (RFC 9000 §6.1), if the datagram has at least 1,200 bytes. Versions of the form 0x?a?a?a?a are reserved for this.
@@ -18,7 +18,7 @@ const SOURCE_ID: [u8; 8] = [0x66, 0x6c, 0x5b, 0x11, 0x27, 0x38, 0x49, 0x5a];
 
 /// `authority`: `host:port`.
 pub async fn answers_quic(authority: &str) -> bool {
-    let asked = async {
+    let answered = async {
         let address = tokio::net::lookup_host(authority).await.ok()?.next()?;
         let local = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = UdpSocket::bind(local).await.ok()?;
@@ -28,7 +28,7 @@ pub async fn answers_quic(authority: &str) -> bool {
         let length = socket.recv(&mut reply).await.ok()?;
         Some(is_version_negotiation(&reply[..length]))
     };
-    tokio::time::timeout(LIMIT, asked).await.ok().flatten().unwrap_or(false)
+    tokio::time::timeout(LIMIT, answered).await.ok().flatten().unwrap_or(false)
 }
 
 fn request() -> Vec<u8> {

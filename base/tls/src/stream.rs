@@ -47,7 +47,7 @@ enum Connection {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// What became of a connection, for messages about requests that failed on it.
+/// Facts about a connection, for messages about requests that failed on it.
 #[derive(Clone, Default)]
 pub struct Evidence {
     version: Option<HttpVersion>,

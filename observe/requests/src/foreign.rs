@@ -1,4 +1,4 @@
-//! What a port speaks that does not answer HTTP/1.1 without TLS. It is asked only after a request failed there.
+//! What a port speaks that does not answer HTTP/1.1 without TLS. It is examined only after a request failed there.
 
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,13 +16,13 @@ pub enum Foreign {
 
 /// None: neither, or it cannot be reached.
 pub async fn at(authority: &str, host: &str) -> Option<Foreign> {
-    let asked = async {
+    let found = async {
         if tls::speaks_tls(TcpStream::connect(authority).await.ok()?, host).await {
             return Some(Foreign::Tls);
         }
         speaks_http2(TcpStream::connect(authority).await.ok()?).await.then_some(Foreign::Http2)
     };
-    tokio::time::timeout(LIMIT, asked).await.ok().flatten()
+    tokio::time::timeout(LIMIT, found).await.ok().flatten()
 }
 
 /// A server's first frame is SETTINGS on stream 0.

@@ -1,7 +1,7 @@
 //! HTTP requests, over HTTP/1.1 where the server supports it.
 //!
-//! With TLS, HTTP/1.1 is offered first, because every SDK is tested with it. A server that refuses it, or selects nothing
-//! and then does not reply, is connected again with an offer of HTTP/2 only. Without TLS, HTTP/2 is not spoken.
+//! With TLS, HTTP/1.1 is offered first, because every SDK is tested with it. A server that refuses it, or selects
+//! nothing and then does not reply, is connected again with an offer of HTTP/2 only. Without TLS, HTTP/2 is not spoken.
 
 use crate::connection::{self, NoReply, Peer, RequestSender};
 use crate::foreign::{self, Foreign};
@@ -86,7 +86,12 @@ impl Connection {
                         None => Ok(raw),
                     };
                 }
-                Ok(raw) => return Ok(raw),
+                Ok(raw) => {
+                    return match http3_only(&self.peer.authority, &raw) {
+                        Some(none) => Err(none),
+                        None => Ok(raw),
+                    };
+                }
                 Err(error) => error,
             };
             if let Some(none) = self.tls_problem() {
@@ -174,6 +179,19 @@ impl Connection {
             )),
         }
     }
+}
+
+/// A server that refuses HTTP/1.1 and HTTP/2 by its status and advertises HTTP/3.
+fn http3_only(authority: &str, raw: &Raw) -> Option<NoReply> {
+    const REFUSALS: [u16; 3] = [421, 426, 505];
+    let advertised = raw.headers.get_all("alt-svc").into_iter().filter_map(|line| line.to_str().ok());
+    let is_http3 = advertised.flat_map(|line| line.split(',')).any(|service| service.trim().starts_with("h3"));
+    (is_http3 && REFUSALS.contains(&raw.status)).then(|| {
+        NoReply::advised(
+            format!("{authority} refuses this version of HTTP (status {}) and advertises only HTTP/3", raw.status),
+            "HTTP/3 is not supported: enable HTTP/1.1 or HTTP/2 at the server",
+        )
+    })
 }
 
 fn request(

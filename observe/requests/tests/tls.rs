@@ -188,6 +188,39 @@ async fn a_server_of_http3_only_is_named() {
     let port = server::quic_only().await;
     let reply = send(&format!("https://127.0.0.1:{port}/"), TlsSettings::default()).await;
     assert_problem(&reply, "serves only HTTP/3", "enable HTTP/1.1 or HTTP/2");
+    let folder = Folder::new("alt-svc");
+    let authority = Authority::new(&folder);
+    let server = Server::start(authority.sign(&["localhost"]), Alpn::Http1, None).await;
+    let reply = send(&format!("https://localhost:{}/only-http3", server.port), trusting(&authority)).await;
+    assert_problem(&reply, "advertises only HTTP/3", "enable HTTP/1.1 or HTTP/2");
+}
+
+#[tokio::test]
+async fn a_redirect_gets_the_envelope_and_credentials_only_at_its_own_origin() {
+    let (own, other) = (server::plain().await, server::plain().await);
+    let follow = async |to: String| {
+        let mut spec = RequestSpec::parse(&format!("http://localhost:{own}/a?to={to}"), "GET").unwrap();
+        spec.follow = true;
+        for header in ["authorization: Bearer x", "cookie: a=b", "accept: text/html"] {
+            spec.add_header(header).unwrap();
+        }
+        Sender::new(credentials(), None).send(&spec, &[]).await.unwrap()
+    };
+    let same = follow("/head".to_owned()).await;
+    let head = String::from_utf8_lossy(&same.body).into_owned();
+    assert!(head.contains("x-faultloom: ") && head.contains("Bearer x") && head.contains("a=b"), "{head}");
+    assert!(!same.is_foreign && same.redirects.len() == 1);
+    let away = follow(format!("http://localhost:{other}/head")).await;
+    let head = String::from_utf8_lossy(&away.body).into_owned();
+    assert!(head.starts_with("GET /head") && head.contains("accept: text/html"), "{head}");
+    assert!(!["x-faultloom", "authorization", "cookie"].iter().any(|name| head.contains(name)), "{head}");
+    assert!(away.is_foreign);
+    let unfollowed = RequestSpec::parse(&format!("http://localhost:{own}/a?to=/head"), "GET").unwrap();
+    let reply = Sender::new(credentials(), None).send(&unfollowed, &[]).await.unwrap();
+    assert_eq!((reply.status(), reply.redirects.len()), (Some(302), 0));
+    assert_eq!(reply.location, Some(format!("http://localhost:{own}/head")));
+    let endless = follow("/a?to=/a?to=/head".to_owned()).await;
+    assert_eq!(endless.redirect_problem, None, "two redirects are no loop");
 }
 
 #[tokio::test]

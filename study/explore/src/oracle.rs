@@ -68,8 +68,8 @@ impl Oracle {
         self
     }
 
-    /// The same for a request without faults: a service that refuses it (HTTP 400 to 499) did not do what was requested.
-    /// With faults, a refusal may be the right answer.
+    /// The same for a request without faults: a service that refuses it (HTTP 400 to 499) did not do what was
+    /// requested. With faults, a refusal may be the right answer.
     pub fn without_faults(mut self) -> Oracle {
         self.refuses_client_errors = true;
         self

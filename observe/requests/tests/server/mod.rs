@@ -110,8 +110,14 @@ async fn http1(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
             return;
         }
-        let body = format!("HTTP/1.1 {method} {path}");
-        let reply = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let body = if path == "/head" { text.clone() } else { format!("HTTP/1.1 {method} {path}") };
+        let reply = match path.split_once("?to=") {
+            Some((_, to)) => format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"),
+            None if path == "/only-http3" => {
+                "HTTP/1.1 426 Upgrade Required\r\nalt-svc: h3=\":443\"; ma=60\r\ncontent-length: 0\r\n\r\n".to_owned()
+            }
+            None => format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()),
+        };
         if stream.write_all(reply.as_bytes()).await.is_err() {
             return;
         }
