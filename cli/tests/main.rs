@@ -22,6 +22,7 @@ mod hostile;
 mod init;
 mod interference;
 mod kills;
+mod kubernetes;
 mod lost_status;
 mod map;
 mod map_shop;

@@ -10,8 +10,47 @@ use model::Failure;
 use std::path::Path;
 
 const PREFIXES: [&str; 6] = ["start-", "start_", "run-", "run_", "serve-", "serve_"];
-const NOT_SERVICES: [&str; 10] =
-    ["build", "test", "install", "setup", "deploy", "stop", "clean", "lint", "all", "start"];
+const NOT_SERVICES: [&str; 22] = [
+    "build",
+    "test",
+    "install",
+    "setup",
+    "deploy",
+    "stop",
+    "clean",
+    "lint",
+    "all",
+    "start",
+    "format",
+    "fmt",
+    "check",
+    "migrate",
+    "release",
+    "publish",
+    "push",
+    "bootstrap",
+    "update",
+    "download",
+    "package",
+    "seed",
+];
+/// First words of names of scripts that generate code.
+const GENERATE: [&str; 5] = ["generate", "regenerate", "gen", "codegen", "protoc"];
+/// Programs that write code and end.
+const GENERATORS: [&str; 12] = [
+    "protoc",
+    "buf",
+    "openapi-generator",
+    "openapi-generator-cli",
+    "swagger-codegen",
+    "graphql-codegen",
+    "sqlc",
+    "thrift",
+    "flatc",
+    "mockgen",
+    "stringer",
+    "grpc_tools.protoc",
+];
 
 /// `from_target`: the path of the scripts' folder, relative to the target file's folder.
 pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Failure> {
@@ -31,8 +70,13 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
         let stem = file.split('.').next().unwrap_or(&file);
         let without_prefix = PREFIXES.iter().find_map(|prefix| stem.strip_prefix(prefix));
         let name = without_prefix.unwrap_or(stem);
-        if NOT_SERVICES.contains(&name) {
+        let first = name.split(['-', '_']).next().unwrap_or(name);
+        if NOT_SERVICES.contains(&name) || GENERATE.contains(&first) {
             draft.notes.push(format!("{file}: its name is not that of a service"));
+            continue;
+        }
+        if let Some(generator) = generator(&text) {
+            draft.notes.push(format!("{file}: it generates code with {generator}, so it is not a service"));
             continue;
         }
         draft.services.push(script(name, &file, &text, folder, from_target, &mut draft.notes));
@@ -42,6 +86,26 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
             .why("start scripts end with .sh or begin with #!, such as start-api.sh"));
     }
     Ok(draft)
+}
+
+/// The program by which a script generates code.
+fn generator(text: &str) -> Option<&'static str> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for line in lines {
+        let words = words(line);
+        let plain = |word: &String| {
+            word.trim_start_matches(['$', '{']).trim_end_matches('}').rsplit('/').next().map(str::to_owned)
+        };
+        let named = words.iter().filter_map(plain);
+        let named: Vec<String> = named.take(3).collect();
+        if let Some(found) = GENERATORS.iter().find(|own| named.iter().any(|word| word == *own)) {
+            return Some(found);
+        }
+        if words.len() > 1 && words[0] == "go" && words[1] == "generate" {
+            return Some("go generate");
+        }
+    }
+    None
 }
 
 fn script(name: &str, file: &str, text: &str, folder: &Path, from_target: &str, notes: &mut Vec<String>) -> Service {

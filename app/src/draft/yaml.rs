@@ -25,7 +25,7 @@ pub fn render(draft: &Draft, schema: &str) -> String {
             let _ = writeln!(out, "    # attached, so it has no command: {}", one_line(attached));
         }
         if let Some(build) = &service.build {
-            let _ = writeln!(out, "    # before its first start: {}", one_line(build));
+            let _ = writeln!(out, "    # before its first start: {}", one_line(&build.to_string()));
         }
         let mut environment_due = !service.environment.is_empty();
         for (key, value, from, confidence) in service.fields() {
