@@ -1,7 +1,7 @@
 //! An application that is described only by Kubernetes manifests: drafted, started, checked and recorded.
 
 use crate::support::bookstore::{SERVICES, calls};
-use crate::support::{Home, free_ports, repository, skipped};
+use crate::support::{Home, Started, free_ports, guide, repository, skipped};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -212,4 +212,29 @@ fn manifests_without_services_images_or_sources_are_drafted_with_notes() {
         .exits(3)
         .says("service 'shop' is not healthy and is not started by this tool")
         .says("give it a `command`");
+}
+
+#[test]
+fn every_command_of_the_guide_works() {
+    let have = |program: &str| Command::new(program).arg("--help").output().is_ok();
+    let built = ["sdk/java/agent/target/faultloom-agent.jar", "sdk/typescript/dist/register.js"];
+    if let Some(missing) = ["go", "mvn", "npm", "python3"].iter().find(|program| !have(program)) {
+        return skipped(&format!("{missing} is not installed"));
+    }
+    if let Some(missing) = built.iter().find(|path| !repository().join(path).exists()) {
+        return skipped(&format!("{missing} is not built (make test builds it)"));
+    }
+    let home = Home::new("kubernetes-guide");
+    sources(&home, free_ports(20));
+    let mut said = String::new();
+    for block in guide::commands("docs/guides/kubernetes.md") {
+        let ran = Started::new(guide::shell(&home, &["-e", "-c", &block])).wait();
+        said += &format!("$ {block}\n{}{}\n", ran.out, ran.err);
+        assert_eq!(ran.status.code(), Some(0), "{said}");
+    }
+    for promised in ["8 services (3 Go, 1 Java, 2 Python, 2 Node.js)", "GET /levels/{id}", "no gaps"] {
+        assert!(said.contains(promised), "{promised}\n{said}");
+    }
+    let patches = std::fs::read_to_string(home.file("sdk/python.yaml")).unwrap();
+    assert!(patches.contains("name: catalog") && patches.contains("name: mail"), "{patches}");
 }

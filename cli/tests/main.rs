@@ -23,6 +23,7 @@ mod init;
 mod interference;
 mod kills;
 mod kubernetes;
+mod kubernetes_output;
 mod lost_status;
 mod map;
 mod map_shop;

@@ -127,6 +127,7 @@ fn build_apps() -> Result<String, String> {
     setup::build_relay()?;
     setup::build_bookstore()?;
     setup::build_collector()?;
+    setup::kubernetes_validate()?;
     Ok("shop, relay, bookstore, collector".into())
 }
 

@@ -253,6 +253,40 @@ mod tests {
     }
 
     #[test]
+    fn the_entry_is_a_listener_that_answers_http() {
+        let with = |command: &str, port: u16| Process {
+            addresses: vec![SocketAddr::from(([127, 0, 0, 1], port))],
+            ..process(command, "/srv")
+        };
+        let all = [with("redis-server", 1), with("python3 orders.py", 2), with("node web.js", 3), with("./static", 4)];
+        let entry = |answers: &[&str]| {
+            let serves_http = |address: &str| answers.contains(&address);
+            from_processes(&all, &serves_http).entry.map(|entry| entry.value).unwrap_or_default()
+        };
+        assert_eq!(entry(&["127.0.0.1:3", "127.0.0.1:4"]), "http://127.0.0.1:3/");
+        assert_eq!(entry(&["127.0.0.1:1", "127.0.0.1:4"]), "http://127.0.0.1:4/", "a cache is no entry");
+        assert_eq!(entry(&[]), "http://127.0.0.1:2/", "the user corrects it");
+    }
+
+    #[test]
+    fn a_server_of_frames_does_not_answer_http() {
+        for (reply, expected) in
+            [(&b"HTTP/1.1 404 Not Found\r\n\r\n"[..], true), (b"\0\0\x06\x04\0\0\0\0\0", false), (b"", false)]
+        {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            let server = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request);
+                stream.write_all(reply).unwrap();
+            });
+            assert_eq!(serves_http(&address), expected);
+            server.join().unwrap();
+        }
+    }
+
+    #[test]
     fn own_listeners_are_left_out() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(holding(&[listener.local_addr().unwrap().port()]).is_empty());

@@ -91,18 +91,23 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
 /// The program by which a script generates code.
 fn generator(text: &str) -> Option<&'static str> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    for line in lines {
-        let words = words(line);
+    let commands = lines.flat_map(|line| line.split([';', '|']).flat_map(|part| part.split("&&")));
+    for command in commands {
+        let words: Vec<String> = words(command.trim()).into_iter().filter(|word| word != "exec").collect();
         let plain = |word: &String| {
-            word.trim_start_matches(['$', '{']).trim_end_matches('}').rsplit('/').next().map(str::to_owned)
+            let word = word.trim_start_matches(['$', '{']).trim_end_matches('}');
+            word.rsplit('/').next().unwrap_or(word).to_owned()
         };
-        let named = words.iter().filter_map(plain);
-        let named: Vec<String> = named.take(3).collect();
-        if let Some(found) = GENERATORS.iter().find(|own| named.iter().any(|word| word == *own)) {
+        let words: Vec<String> = words.iter().map(plain).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let program = match words.as_slice() {
+            ["go", "generate", ..] => return Some("go generate"),
+            [python, "-m", module, ..] if python.starts_with("python") => module,
+            ["npx", program, ..] | [program, ..] => program,
+            [] => continue,
+        };
+        if let Some(found) = GENERATORS.iter().find(|own| *own == program) {
             return Some(found);
-        }
-        if words.len() > 1 && words[0] == "go" && words[1] == "generate" {
-            return Some("go generate");
         }
     }
     None
@@ -150,4 +155,26 @@ fn interpreter(text: &str) -> &str {
     let first = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or("sh");
     let word = first.split_whitespace().find(|word| !word.ends_with("/env") && !word.starts_with('-')).unwrap_or("sh");
     word.rsplit('/').next().unwrap_or(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_only_generate_code_are_recognized() {
+        for text in [
+            "#!/bin/sh\nset -eu\n$protoc -I proto --go_out=go bookstore.proto\n",
+            "exec buf generate\n",
+            "cd api && go generate ./...\n",
+            "python3 -m grpc_tools.protoc -I . a.proto\n",
+        ] {
+            assert!(generator(text).is_some(), "{text}");
+        }
+        for text in
+            ["# protoc makes the code\nexec node server.js\n", "exec ./bin/api --plugin protoc\n", "go run ./cmd/api\n"]
+        {
+            assert_eq!(generator(text), None, "{text}");
+        }
+    }
 }

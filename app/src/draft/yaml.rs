@@ -98,7 +98,7 @@ fn flow(value: &Value) -> String {
 }
 
 /// Without quotes if YAML parses it as a string all the same.
-fn scalar(text: &str) -> String {
+pub(crate) fn scalar(text: &str) -> String {
     let starts_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '/' || c == '.');
     let safe = text.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c));
     let word = !["true", "false", "null", "yes", "no", "on", "off", "y", "n", ".", "..", ".inf", ".nan"]

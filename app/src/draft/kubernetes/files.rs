@@ -43,11 +43,13 @@ pub fn discover(folder: &Path, is_named: bool) -> Option<PathBuf> {
         let files = yaml_files(path, depth, &mut rendered);
         files.iter().any(|file| is_manifests(file)) || (depth > 0 && !rendered.is_empty())
     };
-    if is_rendered(folder) || has_files(folder, 0) {
+    if is_rendered(folder) {
         return Some(folder.to_owned());
     }
+    // before the folder itself, in which there may be a single manifest of something else
     let usual =
         FOLDERS.iter().map(|name| folder.join(name)).find(|path| is_rendered(path) || has_files(path, DEPTH_MAX));
+    let usual = usual.or_else(|| has_files(folder, 0).then(|| folder.to_owned()));
     let chart = || CHARTS.iter().map(|name| folder.join(name)).find(|path| path.join(helm::CHART).is_file());
     usual.or_else(chart).or_else(|| (is_named && has_files(folder, DEPTH_MAX)).then(|| folder.to_owned()))
 }
