@@ -143,6 +143,34 @@ fn a_kustomization_is_rendered_and_applied() {
 }
 
 #[test]
+fn a_chart_is_rendered_by_helm() {
+    if Command::new("helm").arg("version").output().is_err() {
+        return skipped("helm is not installed: no chart is rendered");
+    }
+    let home = Home::new("kubernetes-helm");
+    std::fs::create_dir_all(home.file("chart/templates")).unwrap();
+    std::fs::create_dir(home.file("rates")).unwrap();
+    home.write("rates/package.json", r#"{"scripts": {"start": "node rates.js"}}"#);
+    home.write("chart/Chart.yaml", "apiVersion: v2\nname: rates\nversion: 1.0.0\n");
+    home.write("chart/values.yaml", "port: 28590\n");
+    home.write(
+        "chart/templates/rates.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Chart.Name }}}\nspec: {template: {spec: {containers: \
+         [{name: rates, image: rates, ports: [{containerPort: {{ .Values.port }}}]}]}}}\n",
+    );
+    for arguments in [&["init", "--json"][..], &["init", "--json", "--force", "chart"]] {
+        let drafted = home.run(arguments).exits(0).json();
+        assert_eq!(
+            (&drafted["services"][0]["name"], &drafted["services"][0]["attached"]),
+            (&"rates".into(), &Value::Null)
+        );
+        assert!(std::fs::read_to_string(home.file("target.yaml")).unwrap().contains("127.0.0.1:28590"));
+    }
+    home.write("chart/templates/rates.yaml", "{{ fail \"no port\" }}\n");
+    home.run(&["init", "--force", "chart"]).exits(2).says("helm cannot render chart").says("no port");
+}
+
+#[test]
 fn bad_manifests_are_refused_with_file_document_and_next_step() {
     let home = Home::new("kubernetes-bad");
     let mut text = String::new();

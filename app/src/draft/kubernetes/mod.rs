@@ -20,7 +20,7 @@ mod sources;
 pub use cluster_view::{ClusterView, ClusterWorkload};
 
 use super::dockerfile::join;
-use super::language::{image_name, support};
+use super::language::{image_name, image_sdk, support};
 use super::{Command, Confidence, Draft, Guess, folder_name, stated};
 use model::Failure;
 use network::Network;
@@ -32,6 +32,8 @@ use std::path::{Path, PathBuf};
 
 /// Folders whose name says nothing about the application.
 const GENERIC: [&str; 6] = ["base", "overlays", "dev", "local", "templates", "chart"];
+/// Names of containers that do not name a service.
+const GENERIC_CONTAINERS: [&str; 8] = ["server", "app", "main", "service", "container", "web", "api", "backend"];
 /// How far up from the manifests sources are looked for.
 const LEVELS_UP: usize = 4;
 
@@ -198,8 +200,7 @@ fn plans<'a>(cluster: &'a Cluster, roots: &[PathBuf], notes: &mut Vec<String>) -
     for workload in &cluster.workloads {
         let container = &workload.container;
         let support = support(&container.image);
-        let names = [workload.name.as_str(), image_name(&container.image), container.name.as_str()];
-        let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let names = names(workload, cluster);
         let source = match support {
             Some(_) => None,
             None => trees.iter().find_map(|tree| tree.find(&names)),
@@ -218,6 +219,18 @@ fn plans<'a>(cluster: &'a Cluster, roots: &[PathBuf], notes: &mut Vec<String>) -
         plan.start = start(plan);
     }
     plans
+}
+
+/// Names that the source may have, the most specific first. Images of languages and names that several containers have
+/// say nothing about it.
+fn names(workload: &Workload, cluster: &Cluster) -> Vec<String> {
+    let container = &workload.container;
+    let same = |other: &&Workload| other.container.name == container.name;
+    let is_own =
+        !GENERIC_CONTAINERS.contains(&container.name.as_str()) && cluster.workloads.iter().filter(same).count() == 1;
+    let image = if image_sdk(&container.image).is_none() { image_name(&container.image) } else { "" };
+    let names = [workload.name.as_str(), image, if is_own { container.name.as_str() } else { "" }];
+    names.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// The container's command: the manifest's, else that of the image's Dockerfile, else that of the source.

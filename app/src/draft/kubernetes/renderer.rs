@@ -51,6 +51,33 @@ pub fn run(program: &Path, arguments: &[&str]) -> Result<String, String> {
     let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
     match status.success() {
         true => Ok(out),
-        false => Err(err.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed").trim().to_owned()),
+        false => Err(reason(&err)),
+    }
+}
+
+/// The line with the error, else the last line: some programs end with advice.
+fn reason(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_error = |line: &&str| line.to_ascii_lowercase().starts_with("error:");
+    let found = lines.clone().find(is_error).or_else(|| lines.clone().next_back()).unwrap_or("it failed");
+    found.chars().take(500).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_the_error_and_not_the_advice_after_it() {
+        assert_eq!(reason("Error: no port\n\nUse --debug\n"), "Error: no port");
+        assert_eq!((reason("a\nb\n"), reason("")), ("b".to_owned(), "it failed".to_owned()));
+    }
+
+    #[test]
+    fn output_and_failure_are_returned() {
+        let sh = program("sh").unwrap();
+        assert_eq!(run(&sh, &["-c", "echo out; echo err >&2"]).unwrap(), "out\n");
+        assert_eq!(run(&sh, &["-c", "echo out; echo err >&2; exit 1"]).unwrap_err(), "err");
+        assert!(program("no-such-program").is_none());
     }
 }

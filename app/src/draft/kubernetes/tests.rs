@@ -48,6 +48,25 @@ fn ports_in_use_are_left_out_and_the_entry_keeps_its_own() {
 }
 
 #[test]
+fn images_of_languages_and_common_names_of_containers_are_no_names_of_sources() {
+    let deployment = |name: &str, container: &str, image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec: {{template: {{spec: {{containers: \
+             [{{name: {container}, image: \"{image}\", ports: [{{containerPort: 80}}]}}]}}}}}}\n---\n"
+        )
+    };
+    let text = [
+        deployment("a", "server", "node:22"),
+        deployment("b", "java", "example/b"),
+        deployment("c", "java", "example/c"),
+        deployment("d", "d", "example/payment:1"),
+    ];
+    let text = drafted(&text.concat(), &[bookstore()]).unwrap();
+    assert_eq!(text.matches("# attached").count(), 3, "{text}");
+    assert!(text.contains("payment.js"), "{text}");
+}
+
+#[test]
 fn duplicates_that_differ_are_refused_and_equal_ones_are_read_once() {
     let service = |port: u16| {
         format!("apiVersion: v1\nkind: Service\nmetadata: {{name: a}}\nspec: {{ports: [{{port: {port}}}]}}\n")
