@@ -4,6 +4,7 @@
 //! The lines refer to the file with the keys; the keys themselves are printed only on request. In images and pods the
 //! SDK is in `/opt/faultloom`, and the file with the keys is mounted.
 
+use crate::draft::kubernetes::ClusterView;
 use crate::text::quoted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use target::{Sdk, Service, Target};
 
-const IN_IMAGE: &str = "/opt/faultloom";
+pub(crate) const IN_IMAGE: &str = "/opt/faultloom";
 const KEYS_IN_IMAGE: &str = "/run/secrets/faultloom.trust";
 
 /// Where a service is started.
@@ -46,10 +47,20 @@ pub struct Installation<'a> {
     pub trust: String,
     pub status: PathBuf,
     pub show_keys: bool,
+    /// The command that creates the keys, if there are none yet.
+    pub create_keys: Option<String>,
+    /// The manifests of its cluster, for that form.
+    pub cluster: Option<&'a ClusterView>,
 }
 
 impl Installation<'_> {
     pub fn text(&self, form: Form) -> String {
+        let first = self.create_keys.as_ref().filter(|_| form != Form::Shell);
+        let first = first.map(|command| format!("# once, to create the keys: {command}\n")).unwrap_or_default();
+        first + &self.lines(form)
+    }
+
+    fn lines(&self, form: Form) -> String {
         match form {
             Form::Shell => self.shell(),
             Form::Docker => self.docker(),
@@ -75,6 +86,9 @@ impl Installation<'_> {
 
     fn shell(&self) -> String {
         let mut out = format!("# {} ({}): before its program is started\n", self.service, self.sdk.name());
+        if let Some(command) = &self.create_keys {
+            let _ = writeln!(out, "{command} > /dev/null    # creates the keys once");
+        }
         if self.show_keys {
             out += &self.keys("# ");
         }
@@ -133,7 +147,7 @@ impl Installation<'_> {
         })
     }
 
-    fn one_line(&self, begin: &str) -> String {
+    pub(crate) fn one_line(&self, begin: &str) -> String {
         let text = match self.sdk {
             Sdk::Go => "in your own build instead: import _ \"faultloom.dev/go/auto\" in package main",
             Sdk::Python => "without the variable: import faultloom.auto as the first line of the program",
@@ -144,13 +158,13 @@ impl Installation<'_> {
         format!("{begin}{text}\n")
     }
 
-    /// The trust settings, line by line.
-    fn keys(&self, begin: &str) -> String {
+    /// The trust settings, line by line; none before they are created.
+    pub(crate) fn keys(&self, begin: &str) -> String {
         self.trust.lines().fold(String::new(), |out, line| out + begin + line + "\n")
     }
 
     /// The folder for `docker build --build-context`, the files to copy from it, and the SDK's path in the image.
-    fn source(&self) -> (PathBuf, &'static str, String) {
+    pub(crate) fn source(&self) -> (PathBuf, &'static str, String) {
         let up = |path: &Path, levels: usize| path.ancestors().nth(levels).unwrap_or(Path::new("/")).to_owned();
         match self.sdk {
             // …/src/faultloom/boot: the package is two levels up
@@ -162,7 +176,7 @@ impl Installation<'_> {
     }
 
     /// Addresses of the services in a network of containers or pods.
-    fn peers_in_network(&self) -> String {
+    pub(crate) fn peers_in_network(&self) -> String {
         let services = self.target.map(Target::services).unwrap_or_default();
         let pairs = services
             .iter()
@@ -242,43 +256,6 @@ impl Installation<'_> {
                     let _ = writeln!(out, "Environment=\"{variable}={value}\"");
                 }
             }
-        }
-        out + &self.one_line("# ")
-    }
-
-    fn kubernetes(&self) -> String {
-        let name = &self.service;
-        let secret = format!("faultloom-{}", self.target.map_or("app", |target| target.name.as_str())).to_lowercase();
-        let mut out = format!("# {name} ({}): to be merged into its Deployment\n", self.sdk.name());
-        let _ =
-            writeln!(out, "# its image has the SDK: faultloom env {} --service {name} --for docker", self.sdk.name());
-        if self.show_keys {
-            out += "apiVersion: v1\nkind: Secret\n";
-            let _ = writeln!(out, "metadata: {{name: {secret}}}\nstringData:\n  trust: |");
-            out += &self.keys("    ");
-            out += "---\n";
-        } else {
-            let file = quoted(&self.trust_file.display().to_string());
-            let _ = writeln!(out, "# once: kubectl create secret generic {secret} --from-file=trust={file}");
-        }
-        out += "apiVersion: apps/v1\nkind: Deployment\n";
-        let _ = writeln!(out, "metadata: {{name: {name}}}");
-        out += "spec:\n  template:\n    spec:\n      volumes:\n        - name: faultloom\n";
-        let _ = writeln!(out, "          secret: {{secretName: {secret}}}");
-        let _ = writeln!(out, "      containers:\n        - name: {name}");
-        out += "          volumeMounts:\n            - {name: faultloom, mountPath: /etc/faultloom, readOnly: true}\n";
-        out += "          env:\n";
-        let mut variables = vec![("FAULTLOOM_SERVICE", name.clone())];
-        let peers = self.peers_in_network();
-        if !peers.is_empty() {
-            variables.push(("FAULTLOOM_PEERS", peers));
-        }
-        variables.push(("FAULTLOOM_TRUST_FILE", "/etc/faultloom/trust".to_owned()));
-        if let Some((variable, value, _)) = self.sdk.variable(Path::new(&self.source().2)) {
-            variables.push((variable, value.to_string_lossy().into_owned()));
-        }
-        for (variable, value) in variables {
-            let _ = writeln!(out, "            - {{name: {variable}, value: {}}}", serde_json::Value::from(value));
         }
         out + &self.one_line("# ")
     }

@@ -14,6 +14,7 @@ pub mod event;
 pub mod external_names;
 pub mod history;
 pub mod installation;
+mod installation_kubernetes;
 pub mod installation_plan;
 pub mod kind;
 pub mod kinds;

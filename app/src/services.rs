@@ -55,6 +55,7 @@ pub fn load(context: &Context, _spec: &NoOptions) -> Result<Target, Failure> {
         .ok_or_else(|| Failure::request("there is no target.yaml here").next("name a target file with -t FILE"))?;
     let target = Target::load(&file)?;
     runs::make_home(&context.home)?;
+    crate::draft::init::write_schema(&context.home)?;
     Ok(target)
 }
 

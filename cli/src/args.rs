@@ -188,7 +188,8 @@ pub enum Command {
 
 #[derive(ClapArgs)]
 pub struct Init {
-    /// A compose file, a Procfile, or a folder with one of them or with start scripts [default: this folder]
+    /// A compose file, Kubernetes manifests, a kustomization, a Helm chart, a Procfile, or a folder with one of them or
+    /// with start scripts; `-` reads manifests from standard input [default: this folder]
     #[arg(conflicts_with_all = ["attach", "ports"])]
     pub from: Option<PathBuf>,
     /// Draft from services that run already, by their listeners on this machine
@@ -221,6 +222,12 @@ pub struct Env {
     /// Also print the keys themselves
     #[arg(long)]
     pub show_keys: bool,
+    /// Create the keys if there are none yet; without it, nothing is written
+    #[arg(long)]
+    pub create_keys: bool,
+    /// With --for kubernetes: the manifests to patch [default: those in the folder of the target file]
+    #[arg(long, value_name = "PATH")]
+    pub manifests: Option<PathBuf>,
 }
 
 fn service_name(text: &str) -> Result<String, String> {

@@ -104,7 +104,15 @@ fn the_shell_lines_of_every_language_load_the_sdk_with_its_keys() {
 fn keys_are_created_once_and_shown_only_on_request() {
     let home = Home::new("env-keys");
     target(&home);
-    let first = home.run(&["env", "python"]).exits(0).says("keys created: ");
+    let create = "faultloom env python --create-keys";
+    for form in FORMS {
+        let printed = home.run(&["env", "python", "--for", form]).exits(0).says(&format!("no keys yet: {create}"));
+        assert!(printed.out.contains(create), "{form}: the text contains the command\n{}", printed.out);
+        home.run(&["env", "python", "--for", form, "--show-keys"]).exits(2).says("no keys to show yet").says(create);
+    }
+    assert!(!home.file(".faultloom").exists(), "a command that prints writes nothing");
+    let first = home.run(&["env", "python", "--create-keys"]).exits(0).says("keys created: ");
+    home.run(&["env", "python", "--create-keys"]).exits(0).says("keys used: ");
     let file = home.file(".faultloom/keys/waits.trust");
     let keys: Vec<String> = std::fs::read_to_string(&file)
         .unwrap()
@@ -131,6 +139,7 @@ fn keys_are_created_once_and_shown_only_on_request() {
 fn each_form_has_the_lines_for_its_tool() {
     let home = Home::new("env-forms");
     target(&home);
+    home.run(&["env", "python", "--create-keys"]).exits(0);
     let print =
         |form: &str| home.run(&["env", "python", "--service", "outside", "--for", form, "--show-keys"]).exits(0).out;
     // the manifest is YAML: a Secret and a Deployment
@@ -188,6 +197,7 @@ fn each_form_has_the_lines_for_its_tool() {
 fn a_python_package_copied_as_the_dockerfile_says_loads_itself() {
     let home = Home::new("env-image");
     target(&home);
+    home.run(&["env", "python", "--create-keys"]).exits(0);
     let dockerfile = home.run(&["env", "python", "--service", "py", "--for", "docker"]).exits(0).out;
     let line = |begin: &str| {
         dockerfile.lines().find(|line| line.contains(begin)).unwrap_or_else(|| panic!("{dockerfile}")).to_owned()

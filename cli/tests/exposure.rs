@@ -77,7 +77,7 @@ fn up_and_env_create_nothing_that_others_can_read() {
     assert_eq!(std::fs::metadata(&shared).unwrap().mode() & 0o777, 0o755, "its other files may have readers");
 
     // keys of a target that something else starts
-    run_open(&home, &["--home", "shared", "env", "go", "--service", "a"]);
+    run_open(&home, &["--home", "shared", "env", "go", "--service", "a", "--create-keys"]);
     let kept = [shared.join("keys/t.trust"), shared.join("status/t")];
     let modes_of_kept = || kept.iter().map(|path| std::fs::metadata(path).unwrap().mode() & 0o777).collect::<Vec<_>>();
     assert_eq!(modes_of_kept(), [0o600, 0o700]);

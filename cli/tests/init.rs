@@ -47,7 +47,7 @@ fn drafts(name: &str, arguments: &[&str]) -> Home {
     let home = folder(name);
     let ran = home.run(arguments).exits(0);
     golden(&format!("init-{name}"), &home, &everything(&home, &ran));
-    assert!(home.file(".faultloom/target.schema.json").exists(), "the schema lies where the first line says");
+    assert!(!home.file(".faultloom").exists(), "init writes only the target file");
     home
 }
 
@@ -63,6 +63,14 @@ fn a_compose_file_becomes_processes_and_attached_containers() {
 #[test]
 fn services_of_one_folder_and_static_pages() {
     drafts("compose-root", &["init"]);
+}
+
+#[test]
+fn kubernetes_manifests_become_processes_of_their_sources() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = drafts("kubernetes", &["init", "--name", "shop"]);
+    let mode = home.file("target.yaml").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "it contains the value of a Secret");
 }
 
 #[test]

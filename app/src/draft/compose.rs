@@ -65,6 +65,11 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
         draft.services.push(drafted);
     }
     draft.entry = entry(&read, &draft.services);
+    let attached = draft.services.iter().filter(|service| service.attached.is_some());
+    let attached: Vec<&str> = attached.map(|service| service.name.as_str()).collect();
+    if !attached.is_empty() {
+        draft.starts.push(format!("docker compose -f {shown} up -d {}", attached.join(" ")));
+    }
     Ok(draft)
 }
 

@@ -1,6 +1,9 @@
 //! The use case of `faultloom init`.
 
-use super::{Confidence, Draft, SCHEMA, checks, compose, listeners, procfile, scripts, stated, yaml};
+use super::{
+    Build, Confidence, Draft, SCHEMA, Service, build, checks, compose, kubernetes, listeners, procfile, scripts,
+    stated, yaml,
+};
 use crate::spec::Version;
 use crate::{Context, register_schema};
 use model::{Failure, Family};
@@ -18,7 +21,8 @@ const FOLDERS: [&str; 3] = ["scripts", "bin", "start"];
 #[serde(deny_unknown_fields)]
 pub struct InitSpec {
     pub version: Version<1>,
-    /// A compose file, a Procfile, or a folder with one of them or with start scripts; default: the working directory.
+    /// A compose file, Kubernetes manifests, a kustomization, a Helm chart, a Procfile, or a folder with one of them or
+    /// with start scripts; `-`: manifests on standard input. Default: the working directory.
     #[serde(default)]
     pub from: Option<PathBuf>,
     /// Draft from the listeners of this machine instead.
@@ -59,16 +63,14 @@ pub async fn init(context: &Context, spec: &InitSpec) -> Result<Drafted, Failure
             .next("write another file (--output FILE), or replace it (--force)")
             .field("force"));
     }
-    let mut draft = source(context, spec)?;
+    let mut draft = source(context, spec, &output)?;
     draft.normalize_names();
     if let Some(name) = &spec.name {
         draft.name = stated(name.clone(), "--name");
         draft.normalize_names();
     }
     note_ports(&mut draft);
-    runs::make_home(&context.home)?;
     let schema = context.home.join(SCHEMA_FILE);
-    write(&schema, SCHEMA)?;
     draft.checks = checks::propose(context).await?;
     let text = yaml::render(&draft, &relative_to(&output, &schema));
     // the drafted file must parse, except for its TODOs
@@ -80,11 +82,34 @@ pub async fn init(context: &Context, spec: &InitSpec) -> Result<Drafted, Failure
             .next("write it by hand: docs/guides/first-minutes.md shows one"));
     }
     write(&output, &text)?;
+    if draft.contains_secrets {
+        use std::os::unix::fs::PermissionsExt;
+        let only_owner = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&output, only_owner).map_err(|error| {
+            Failure::environment(format!("cannot protect {}", output.display()))
+                .why(format!("it contains values of Secrets; {error}"))
+                .next("choose another file (--output FILE)")
+        })?;
+    }
     let next = next(context, spec, &draft, &output, &todos);
     Ok(Drafted { draft, output, todos, next })
 }
 
-fn source(context: &Context, spec: &InitSpec) -> Result<Draft, Failure> {
+/// Writes the schema to which drafted files refer. `init` itself writes only the target file.
+pub fn write_schema(home: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = home.join(SCHEMA_FILE);
+    let mut options = std::fs::OpenOptions::new();
+    // like everything in the store
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(&file).and_then(|mut file| file.write_all(SCHEMA.as_bytes())).map_err(|error| {
+        Failure::environment(format!("cannot write {}", file.display()))
+            .why(error.to_string())
+            .next("choose another folder with --home DIR")
+    })
+}
+
+fn source(context: &Context, spec: &InitSpec, output: &Path) -> Result<Draft, Failure> {
     if spec.attach {
         return listeners::draft(&spec.ports);
     }
@@ -98,17 +123,27 @@ fn source(context: &Context, spec: &InitSpec) -> Result<Draft, Failure> {
         let text = path.display().to_string();
         text.strip_prefix("./").unwrap_or(&text).to_owned()
     };
+    let base = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if from == Path::new("-") {
+        return kubernetes::draft(&from, "standard input", base);
+    }
     if from.is_file() {
         let name = from.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let draft = match name.starts_with("Procfile") {
-            true => procfile::draft(&from, &shown(&from)),
-            false => compose::draft(&from, &shown(&from)),
+        let draft = if name.starts_with("Procfile") {
+            procfile::draft(&from, &shown(&from))
+        } else if kubernetes::files::is_manifests(&from) {
+            kubernetes::draft(&from, &shown(&from), base)
+        } else {
+            compose::draft(&from, &shown(&from))
         };
         return draft.map_err(or_attach);
     }
     if !from.is_dir() {
         return Err(Failure::request(format!("{} does not exist", from.display()))
-            .next("name a compose file, a Procfile or a folder of start scripts, or draft from listeners (--attach)")
+            .next(
+                "name a compose file, Kubernetes manifests, a Procfile or a folder of start scripts, or draft from \
+                 listeners (--attach)",
+            )
             .field("from"));
     }
     if let Some(file) = compose::NAMES.iter().map(|name| from.join(name)).find(|file| file.is_file()) {
@@ -117,6 +152,9 @@ fn source(context: &Context, spec: &InitSpec) -> Result<Draft, Failure> {
     let file = from.join("Procfile");
     if file.is_file() {
         return procfile::draft(&file, &shown(&file)).map_err(or_attach);
+    }
+    if let Some(path) = kubernetes::files::discover(&from, spec.from.is_some()) {
+        return kubernetes::draft(&path, &shown(&path), base).map_err(or_attach);
     }
     let folders = std::iter::once(from.clone()).chain(FOLDERS.iter().map(|name| from.join(name)));
     let with_scripts = folders.filter(|folder| folder.is_dir()).find_map(|folder| {
@@ -127,8 +165,9 @@ fn source(context: &Context, spec: &InitSpec) -> Result<Draft, Failure> {
     with_scripts.ok_or_else(|| {
         Failure::request(format!("found no services in {}", from.display()))
             .why(format!(
-                "looked for {}, Procfile, and start scripts here and in {}",
+                "looked for {}, Procfile, Kubernetes manifests here and in {}, and start scripts here and in {}",
                 compose::NAMES.join(", "),
+                kubernetes::files::FOLDERS.join(", "),
                 FOLDERS.join(", ")
             ))
             .next(format!("start your application and draft from its listeners: {attach}"))
@@ -177,24 +216,13 @@ fn next(context: &Context, spec: &InitSpec, draft: &Draft, output: &Path, todos:
     if !todos.is_empty() {
         steps.push(format!("edit {}", output.display()));
     }
-    for service in &draft.services {
-        if let Some(build) = &service.build {
-            let folder = service.directory.as_ref().map(|folder| folder.value.as_str());
-            steps.push(match folder {
-                Some(folder) => format!("(cd {folder} && {build})"),
-                None => build.clone(),
-            });
-        }
-    }
-    let contained: Vec<&str> = draft
-        .services
-        .iter()
-        .filter(|service| service.attached.is_some() && !spec.attach)
-        .map(|service| service.name.as_str())
-        .collect();
-    if !contained.is_empty() {
-        steps.push(format!("docker compose -f {} up -d {}", draft.source, contained.join(" ")));
-    }
+    let folder = |service: &'_ Service| service.directory.as_ref().map(|folder| folder.value.clone());
+    let folders: Vec<Option<String>> = draft.services.iter().map(folder).collect();
+    let builds = draft.services.iter().zip(&folders);
+    let builds: Vec<(Option<&str>, &Build)> =
+        builds.filter_map(|(service, folder)| Some((folder.as_deref(), service.build.as_ref()?))).collect();
+    steps.extend(build::commands(&builds));
+    steps.extend(draft.starts.iter().cloned());
     let named = match output == Path::new("target.yaml") {
         true => String::new(),
         false => format!(" -t {}", output.display()),

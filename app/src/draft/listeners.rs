@@ -1,16 +1,23 @@
 //! The listeners of this machine as a target of attached services.
 //!
 //! `/proc/net/tcp` lists the sockets and `/proc/<pid>/fd` their owners, as far as this user may read them. A socket
-//! that a process shares with its workers is attributed to the parent. No connection is made.
+//! that a process shares with its workers is attributed to the parent. To find the entry, each listener of the
+//! application gets one HTTP request for a page that does not exist.
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::{Draft, Guess, Service, folder_name, guess, likely, stated};
 use ::process::{ProcDir, TcpListener, link_inode, pids, tcp_listeners};
 use model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use target::Sdk;
+
+const NO_SUCH_PAGE: &str = "/faultloom-init";
+/// How long a listener may take to answer the request that shows whether it serves HTTP.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What is read of a process from `/proc`.
 #[derive(Clone, Debug)]
@@ -30,7 +37,7 @@ pub struct Process {
 /// Only these `ports`; all if empty.
 pub fn draft(ports: &[u16]) -> Result<Draft, Failure> {
     let found = holding(ports);
-    let mut draft = from_processes(&found);
+    let mut draft = from_processes(&found, &serves_http);
     let found_ports: BTreeSet<u16> =
         found.iter().flat_map(|process| &process.addresses).map(SocketAddr::port).collect();
     for port in ports.iter().filter(|port| !found_ports.contains(port)) {
@@ -47,17 +54,42 @@ pub fn draft(ports: &[u16]) -> Result<Draft, Failure> {
     Ok(draft)
 }
 
-pub fn from_processes(processes: &[Process]) -> Draft {
+/// `serves_http`: whether the listener at this address answers an HTTP request.
+pub fn from_processes(processes: &[Process], serves_http: &dyn Fn(&str) -> bool) -> Draft {
     let mut draft = Draft::new("listeners of this machine", folder_name(Path::new(".")));
     for process in processes {
         draft.services.push(service(process));
     }
-    let web = draft.services.iter().find(|service| service.support.is_none() && service.sdk.value != Sdk::None);
-    draft.entry = web.and_then(|web| {
-        let address = web.listens.first()?;
-        Some(guess(format!("http://{}/", address.value), "the first of these; for gRPC: grpc://…"))
-    });
+    draft.entry = entry(&draft.services, serves_http);
     draft
+}
+
+/// The first listener that serves HTTP, of services in a language with an SDK if there is one.
+fn entry(services: &[Service], serves_http: &dyn Fn(&str) -> bool) -> Option<Guess<String>> {
+    let own = services.iter().filter(|service| service.support.is_none());
+    let (with_sdk, others): (Vec<&Service>, Vec<&Service>) = own.partition(|service| service.sdk.value != Sdk::None);
+    let addresses = |services: &[&Service]| -> Vec<String> {
+        services.iter().flat_map(|service| &service.listens).map(|listen| listen.value.clone()).collect()
+    };
+    let all = [addresses(&with_sdk), addresses(&others)].concat();
+    if let Some(address) = all.iter().find(|address| serves_http(address)) {
+        return Some(guess(format!("http://{address}/"), "the first of these that answers HTTP"));
+    }
+    let first = with_sdk.first()?.listens.first()?;
+    Some(guess(format!("http://{}/", first.value), "the first of these; none answered HTTP. For gRPC: record grpc://…"))
+}
+
+fn serves_http(address: &str) -> bool {
+    let Ok(socket) = address.parse() else { return false };
+    let Ok(mut stream) = TcpStream::connect_timeout(&socket, ANSWER_TIMEOUT) else { return false };
+    let limits = stream.set_read_timeout(Some(ANSWER_TIMEOUT)).and(stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
+    let request = format!("GET {NO_SUCH_PAGE} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    if limits.is_err() || stream.write_all(request.as_bytes()).is_err() {
+        return false;
+    }
+    // a server of HTTP/2 only, such as gRPC, answers with frames or closes the connection
+    let mut begin = [0; 7];
+    stream.read_exact(&mut begin).is_ok() && &begin == b"HTTP/1."
 }
 
 fn service(process: &Process) -> Service {
@@ -217,6 +249,40 @@ mod tests {
             ("/opt/rates --port 1", "/opt", "rates"),
         ] {
             assert_eq!(name(&process(command, folder)), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn the_entry_is_a_listener_that_answers_http() {
+        let with = |command: &str, port: u16| Process {
+            addresses: vec![SocketAddr::from(([127, 0, 0, 1], port))],
+            ..process(command, "/srv")
+        };
+        let all = [with("redis-server", 1), with("python3 orders.py", 2), with("node web.js", 3), with("./static", 4)];
+        let entry = |answers: &[&str]| {
+            let serves_http = |address: &str| answers.contains(&address);
+            from_processes(&all, &serves_http).entry.map(|entry| entry.value).unwrap_or_default()
+        };
+        assert_eq!(entry(&["127.0.0.1:3", "127.0.0.1:4"]), "http://127.0.0.1:3/");
+        assert_eq!(entry(&["127.0.0.1:1", "127.0.0.1:4"]), "http://127.0.0.1:4/", "a cache is no entry");
+        assert_eq!(entry(&[]), "http://127.0.0.1:2/", "the user corrects it");
+    }
+
+    #[test]
+    fn a_server_of_frames_does_not_answer_http() {
+        for (reply, expected) in
+            [(&b"HTTP/1.1 404 Not Found\r\n\r\n"[..], true), (b"\0\0\x06\x04\0\0\0\0\0", false), (b"", false)]
+        {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            let server = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request);
+                stream.write_all(reply).unwrap();
+            });
+            assert_eq!(serves_http(&address), expected);
+            server.join().unwrap();
         }
     }
 

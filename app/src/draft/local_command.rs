@@ -4,14 +4,14 @@
 //! the language's tools put them: a Go binary in `bin/`, a jar in `target/` or `build/libs/`, Python's programs in a
 //! virtual environment. If the program is ambiguous, the command becomes a TODO.
 
-use super::{Command, Guess, guess, likely, open};
+use super::{Build, Command, Guess, guess, likely, maven, open};
 use std::path::Path;
 use target::Sdk;
 
 pub struct Local {
     pub command: Guess<Command>,
     /// What has to be run before, in the service's folder.
-    pub build: Option<String>,
+    pub build: Option<Build>,
 }
 
 /// `folder`: the folder of the source, `shown` in messages. `container`: the container's command and its source.
@@ -60,23 +60,24 @@ fn is_only_in_image(program: &str) -> bool {
     program.starts_with('/') && !Path::new(program).exists()
 }
 
-fn unknown_command(question: &str, from: String, build: Option<String>) -> Local {
+fn unknown_command(question: &str, from: String, build: Option<Build>) -> Local {
     let Guess { value, from, confidence } = open(question, from);
     Local { command: Guess { value: Command::Shell(value), from, confidence }, build }
 }
 
 fn go(name: &str, folder: &Path, words: Option<Vec<String>>, from: &str) -> Local {
+    let rest = if words.is_some() { format!("; arguments: {from}") } else { String::new() };
     let arguments = words.map(|words| words.into_iter().skip(1).collect::<Vec<_>>()).unwrap_or_default();
     let Some(package) = go_package(name, folder) else {
         return unknown_command("which binary? build it with `faultloom go build -o bin/ ./…`", from.to_owned(), None);
     };
     let binary = format!("./bin/{name}");
     Local {
-        build: Some(format!("faultloom go build -o bin/{name} {package}")),
         command: guess(
             Command::Words([vec![binary], arguments].concat()),
-            format!("built from package {package}; arguments: {from}"),
+            format!("built from package {package}{rest}"),
         ),
+        build: Some(Build::Go { output: format!("bin/{name}"), package }),
     }
 }
 
@@ -109,10 +110,14 @@ fn java(folder: &Path, shown: &str, words: Option<Vec<String>>, from: &str) -> L
         (false, _, true) => Some("./gradlew build -x test"),
         _ => None,
     };
-    let build = build.map(str::to_owned);
+    let build = build.map(|line| Build::Shell(line.to_owned()));
     let output = if maven { "target" } else { "build/libs" };
     let words = words.filter(|words| words.first().is_some_and(|first| first.rsplit('/').next() == Some("java")));
-    let jar = only_jar(&folder.join(output)).map(|jar| format!("{output}/{jar}"));
+    let found = only_jar(&folder.join(output)).map(|jar| (jar, format!("the only jar in {output} of {shown}")));
+    let pom = || std::fs::read_to_string(folder.join("pom.xml")).ok();
+    let packaged = || Some((maven::Project::parse(&pom()?).jar()?, format!("the jar that {shown}pom.xml packages")));
+    let jar = found.or_else(packaged).map(|(jar, from)| (format!("{output}/{jar}"), from));
+    let rest = if words.is_some() { format!("; the rest: {from}") } else { String::new() };
     // a command without a jar names a class and a class path in the container
     let words = words.unwrap_or_else(|| vec!["java".into(), "-jar".into(), "app.jar".into()]);
     if let Some(source) = words.iter().position(|word| word.ends_with(".java")) {
@@ -130,9 +135,9 @@ fn java(folder: &Path, shown: &str, words: Option<Vec<String>>, from: &str) -> L
         return Local { command: likely(Command::Words(words), from), build };
     }
     match jar {
-        Some(jar) => {
+        Some((jar, of_jar)) => {
             words[at] = jar;
-            let from = format!("the only jar in {output} of {shown}; the rest: {from}");
+            let from = format!("{of_jar}{rest}");
             Local { command: guess(Command::Words(words), from), build }
         }
         None => {
@@ -173,7 +178,7 @@ fn node(
     let install = (modules && !folder.join("node_modules").is_dir()).then_some("npm install");
     let compile = package["scripts"]["build"].as_str().map(|_| "npm run build");
     let steps: Vec<&str> = install.into_iter().chain(compile).collect();
-    let build = (!steps.is_empty()).then(|| steps.join(" && "));
+    let build = (!steps.is_empty()).then(|| Build::Shell(steps.join(" && ")));
     // without npm in between, signals and variables reach the program
     let script = |name: &str| package["scripts"][name].as_str().map(|line| (self::words(line), name.to_owned()));
     let from_npm = words.as_ref().and_then(|words| {
@@ -216,7 +221,8 @@ fn python(
 ) -> Local {
     let venv = [".venv", "venv", "env"].into_iter().find(|name| folder.join(name).join("bin/python").exists());
     let needs_venv = folder.join("requirements.txt").is_file() && venv.is_none();
-    let build = needs_venv.then(|| "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt".to_owned());
+    let install = "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt";
+    let build = needs_venv.then(|| Build::Shell(install.to_owned()));
     let venv = venv.or(needs_venv.then_some(".venv"));
     let Some(words) = words.filter(|words| !words.is_empty()) else {
         return match command {

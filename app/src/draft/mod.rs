@@ -1,9 +1,10 @@
 //! Drafts a target file from files and processes that exist already, with a reason for every line.
 //!
-//! Each source (a compose file, a Procfile, a folder of start scripts, the listeners of this machine) becomes a
+//! Each source (a compose file, Kubernetes manifests, a Procfile, a folder of start scripts, the listeners of this machine) becomes a
 //! [`Draft`]: guesses, each with its source and a confidence. A value that only the user can supply is a text that
 //! begins with TODO; `faultloom up` refuses it by name. Nothing is started and nothing is changed.
 
+mod build;
 mod checks;
 pub mod compose;
 mod compose_environment;
@@ -11,15 +12,18 @@ mod compose_ports;
 mod compose_service;
 mod dockerfile;
 pub mod init;
+pub mod kubernetes;
 mod language;
 pub mod listeners;
 mod local_command;
+mod maven;
 mod node;
 mod port_text;
 pub mod procfile;
 pub mod scripts;
 pub mod yaml;
 
+pub use build::Build;
 pub use checks::ProposedCheck;
 pub use local_command::go_package;
 
@@ -105,8 +109,9 @@ pub struct Service {
     /// `http`, `tcp` or `grpc`, and its address.
     pub health: Option<Guess<(&'static str, String)>>,
     pub support: Option<Guess<bool>>,
+    pub start_timeout_s: Option<Guess<u64>>,
     /// The command to run before its first start.
-    pub build: Option<String>,
+    pub build: Option<Build>,
 }
 
 impl Service {
@@ -121,6 +126,7 @@ impl Service {
             listens: Vec::new(),
             health: None,
             support: None,
+            start_timeout_s: None,
             build: None,
         }
     }
@@ -144,6 +150,9 @@ impl Service {
         if let Some(guess) = &self.health {
             add("health", json!({guess.value.0: guess.value.1}), guess.from.as_str(), guess.confidence);
         }
+        if let Some(guess) = &self.start_timeout_s {
+            add("start_timeout_s", json!(guess.value), guess.from.as_str(), guess.confidence);
+        }
         if let Some(guess) = &self.support {
             add("support", json!(guess.value), guess.from.as_str(), guess.confidence);
         }
@@ -158,6 +167,10 @@ pub struct Draft {
     pub name: Guess<String>,
     pub entry: Option<Guess<String>>,
     pub services: Vec<Service>,
+    /// Commands that start attached services.
+    pub starts: Vec<String>,
+    /// Values of Secrets, so that only the owner of the file may read it.
+    pub contains_secrets: bool,
     /// Proposed as comments, since only the user knows whether they must always hold.
     pub checks: Vec<ProposedCheck>,
     /// Parts of the source that were ignored, and other remarks.
@@ -166,7 +179,16 @@ pub struct Draft {
 
 impl Draft {
     pub fn new(source: impl Into<String>, name: Guess<String>) -> Draft {
-        Draft { source: source.into(), name, entry: None, services: Vec::new(), checks: Vec::new(), notes: Vec::new() }
+        Draft {
+            source: source.into(),
+            name,
+            entry: None,
+            services: Vec::new(),
+            starts: Vec::new(),
+            contains_secrets: false,
+            checks: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Values that the user has to supply before the target can be used: each with its key and the question.

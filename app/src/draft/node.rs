@@ -4,6 +4,9 @@ use model::Failure;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
+/// A bound on the parser's recursion. The files that people write nest some ten levels.
+const DEPTH_MAX: usize = 128;
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     Null,
@@ -16,14 +19,21 @@ pub enum Node {
 
 /// `shown`: the file's name in messages.
 pub fn parse(text: &str, shown: &str) -> Result<Node, Failure> {
-    serde_saphyr::from_str(text).map_err(|error| {
-        let error = error.without_snippet();
-        let line = error.location().map_or(1, |at| at.line() as usize);
-        let text_of_error = error.to_string();
-        let problem = text_of_error.split(" at line ").next().unwrap_or(&text_of_error);
+    problem(text).map_err(|(line, problem)| {
         Failure::request(format!("{shown}, line {line}: {problem}"))
             .why(format!("the line is: {}", text.lines().nth(line - 1).unwrap_or_default().trim()))
             .next("correct the file first")
+    })
+}
+
+/// The document, or the line of the first error (from 1) and what it is.
+pub fn problem(text: &str) -> Result<Node, (usize, String)> {
+    let options = serde_saphyr::options! { budget: serde_saphyr::budget! { max_depth: DEPTH_MAX } };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let error = error.without_snippet();
+        let line = error.location().map_or(1, |at| at.line() as usize).max(1);
+        let text_of_error = error.to_string();
+        (line, text_of_error.split(" at line ").next().unwrap_or(&text_of_error).to_owned())
     })
 }
 

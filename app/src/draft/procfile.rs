@@ -6,7 +6,7 @@
 use super::compose_environment::lines;
 use super::language::{self, folder_sdk, mark_support, program_sdk, support};
 use super::local_command::{go_package, words};
-use super::{Command, Draft, Service, folder_name, guess, is_secret, likely, port_text, stated};
+use super::{Build, Command, Draft, Service, folder_name, guess, is_secret, likely, port_text, stated};
 use model::Failure;
 use std::path::Path;
 use target::Sdk;
@@ -128,12 +128,14 @@ fn line_service(name: &str, command: &str, at: usize, folder: &Path) -> Service 
         let binary = &program[0];
         // a module in a folder of its own is built from there
         let module = folder.join(name).join("go.mod").is_file() && !inside.join("go.mod").is_file();
-        service.build =
-            Some(match go_package(name, if module { folder.join(name) } else { inside.clone() }.as_path()) {
-                Some(package) if module => format!("(cd {name} && faultloom go build -o ../{binary} {package})"),
-                Some(package) => format!("faultloom go build -o {binary} {package}"),
-                None => format!("build {binary} with `faultloom go build` in place of `go build`"),
-            });
+        let from = if module { folder.join(name) } else { inside.clone() };
+        service.build = Some(match go_package(name, &from) {
+            Some(package) if module => {
+                Build::Shell(format!("(cd {name} && faultloom go build -o ../{binary} {package})"))
+            }
+            Some(package) => Build::Go { output: binary.clone(), package },
+            None => Build::Shell(format!("build {binary} with `faultloom go build` in place of `go build`")),
+        });
     }
     let simple = !command.contains(['$', '|', '&', ';', '<', '>', '`', '*', '(', '=']);
     let drafted = if simple { Command::Words(split) } else { Command::Shell(command.to_owned()) };

@@ -10,8 +10,47 @@ use model::Failure;
 use std::path::Path;
 
 const PREFIXES: [&str; 6] = ["start-", "start_", "run-", "run_", "serve-", "serve_"];
-const NOT_SERVICES: [&str; 10] =
-    ["build", "test", "install", "setup", "deploy", "stop", "clean", "lint", "all", "start"];
+const NOT_SERVICES: [&str; 22] = [
+    "build",
+    "test",
+    "install",
+    "setup",
+    "deploy",
+    "stop",
+    "clean",
+    "lint",
+    "all",
+    "start",
+    "format",
+    "fmt",
+    "check",
+    "migrate",
+    "release",
+    "publish",
+    "push",
+    "bootstrap",
+    "update",
+    "download",
+    "package",
+    "seed",
+];
+/// First words of names of scripts that generate code.
+const GENERATE: [&str; 5] = ["generate", "regenerate", "gen", "codegen", "protoc"];
+/// Programs that write code and end.
+const GENERATORS: [&str; 12] = [
+    "protoc",
+    "buf",
+    "openapi-generator",
+    "openapi-generator-cli",
+    "swagger-codegen",
+    "graphql-codegen",
+    "sqlc",
+    "thrift",
+    "flatc",
+    "mockgen",
+    "stringer",
+    "grpc_tools.protoc",
+];
 
 /// `from_target`: the path of the scripts' folder, relative to the target file's folder.
 pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Failure> {
@@ -31,8 +70,13 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
         let stem = file.split('.').next().unwrap_or(&file);
         let without_prefix = PREFIXES.iter().find_map(|prefix| stem.strip_prefix(prefix));
         let name = without_prefix.unwrap_or(stem);
-        if NOT_SERVICES.contains(&name) {
+        let first = name.split(['-', '_']).next().unwrap_or(name);
+        if NOT_SERVICES.contains(&name) || GENERATE.contains(&first) {
             draft.notes.push(format!("{file}: its name is not that of a service"));
+            continue;
+        }
+        if let Some(generator) = generator(&text) {
+            draft.notes.push(format!("{file}: it generates code with {generator}, so it is not a service"));
             continue;
         }
         draft.services.push(script(name, &file, &text, folder, from_target, &mut draft.notes));
@@ -42,6 +86,31 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
             .why("start scripts end with .sh or begin with #!, such as start-api.sh"));
     }
     Ok(draft)
+}
+
+/// The program by which a script generates code.
+fn generator(text: &str) -> Option<&'static str> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let commands = lines.flat_map(|line| line.split([';', '|']).flat_map(|part| part.split("&&")));
+    for command in commands {
+        let words: Vec<String> = words(command.trim()).into_iter().filter(|word| word != "exec").collect();
+        let plain = |word: &String| {
+            let word = word.trim_start_matches(['$', '{']).trim_end_matches('}');
+            word.rsplit('/').next().unwrap_or(word).to_owned()
+        };
+        let words: Vec<String> = words.iter().map(plain).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let program = match words.as_slice() {
+            ["go", "generate", ..] => return Some("go generate"),
+            [python, "-m", module, ..] if python.starts_with("python") => module,
+            ["npx", program, ..] | [program, ..] => program,
+            [] => continue,
+        };
+        if let Some(found) = GENERATORS.iter().find(|own| *own == program) {
+            return Some(found);
+        }
+    }
+    None
 }
 
 fn script(name: &str, file: &str, text: &str, folder: &Path, from_target: &str, notes: &mut Vec<String>) -> Service {
@@ -86,4 +155,26 @@ fn interpreter(text: &str) -> &str {
     let first = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or("sh");
     let word = first.split_whitespace().find(|word| !word.ends_with("/env") && !word.starts_with('-')).unwrap_or("sh");
     word.rsplit('/').next().unwrap_or(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_only_generate_code_are_recognized() {
+        for text in [
+            "#!/bin/sh\nset -eu\n$protoc -I proto --go_out=go bookstore.proto\n",
+            "exec buf generate\n",
+            "cd api && go generate ./...\n",
+            "python3 -m grpc_tools.protoc -I . a.proto\n",
+        ] {
+            assert!(generator(text).is_some(), "{text}");
+        }
+        for text in
+            ["# protoc makes the code\nexec node server.js\n", "exec ./bin/api --plugin protoc\n", "go run ./cmd/api\n"]
+        {
+            assert_eq!(generator(text), None, "{text}");
+        }
+    }
 }

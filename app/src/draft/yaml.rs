@@ -25,7 +25,7 @@ pub fn render(draft: &Draft, schema: &str) -> String {
             let _ = writeln!(out, "    # attached, so it has no command: {}", one_line(attached));
         }
         if let Some(build) = &service.build {
-            let _ = writeln!(out, "    # before its first start: {}", one_line(build));
+            let _ = writeln!(out, "    # before its first start: {}", one_line(&build.to_string()));
         }
         let mut environment_due = !service.environment.is_empty();
         for (key, value, from, confidence) in service.fields() {
@@ -98,7 +98,7 @@ fn flow(value: &Value) -> String {
 }
 
 /// Without quotes if YAML parses it as a string all the same.
-fn scalar(text: &str) -> String {
+pub(crate) fn scalar(text: &str) -> String {
     let starts_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '/' || c == '.');
     let safe = text.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c));
     let word = !["true", "false", "null", "yes", "no", "on", "off", "y", "n", ".", "..", ".inf", ".nan"]

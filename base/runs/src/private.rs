@@ -32,10 +32,10 @@ pub fn secure(home: &Path) -> Result<(), Failure> {
     if is_only_a_store(home) {
         restrict(home, &metadata)?;
     }
-    // the database, its log, copies from before a migration, and the output of `up -d`
+    // the database, its log, copies from before a migration, the output of `up -d`, and the schema of target files
     for entry in std::fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if (name.starts_with("store.db") || name == "up.log")
+        if (name.starts_with("store.db") || name == "up.log" || name == "target.schema.json")
             && let Ok(metadata) = entry.metadata()
         {
             restrict(&entry.path(), &metadata)?;

@@ -30,7 +30,7 @@ pub struct Agent {
 
 #[derive(Subcommand)]
 pub enum AgentPart {
-    /// Print a systemd unit with the least privileges for one mode
+    /// Print a systemd unit, or manifests for Kubernetes, with the least privileges for one mode
     Unit(AgentUnit),
     /// Serve this agent's observations to other hosts over TLS; needs no privileges except to read them
     Serve(AgentServe),
@@ -45,6 +45,12 @@ pub struct AgentUnit {
     /// Include the store of a fleet, configured in /etc/faultloom/agent.env
     #[arg(long)]
     pub fleet: bool,
+    /// What starts it: a unit of systemd, or a DaemonSet of Kubernetes
+    #[arg(long = "for", value_name = "FORM", default_value = "systemd", value_parser = ["systemd", "kubernetes"])]
+    pub form: String,
+    /// With --for kubernetes: the image with the tool
+    #[arg(long, value_name = "IMAGE", default_value = concat!("faultloom:", env!("CARGO_PKG_VERSION")))]
+    pub image: String,
 }
 
 #[derive(ClapArgs, Clone)]

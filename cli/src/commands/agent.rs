@@ -8,7 +8,8 @@ use crate::args::{Agent, AgentPart, AgentUnit, Collection, ModeArg};
 use crate::context::Context;
 use crate::signals::stop_signal;
 use ::agent::{
-    Daemon, FleetWriter, HostLock, Observer, Reporter, Settings, SocketObserver, capabilities, stores, systemd_unit,
+    Daemon, FleetWriter, HostLock, Observer, Reporter, Settings, SocketObserver, capabilities, daemon_set, stores,
+    systemd_unit,
 };
 use app::text::{plural, printable, time};
 use app::time_arg::now_ms;
@@ -128,7 +129,17 @@ fn print_unit(args: &AgentUnit) -> Result<Exit, Failure> {
         Mode::Auto => Source::Ebpf,
         Mode::Only(source) => source,
     };
-    print!("{}", systemd_unit::unit(source, &program, &format!("{}ms", interval.as_millis()), args.fleet));
+    let interval = format!("{}ms", interval.as_millis());
+    match args.form.as_str() {
+        "kubernetes" if args.fleet => {
+            return Err(Failure::request("--fleet is not available for Kubernetes")
+                .why("its address may contain a password, which belongs into a Secret")
+                .next("add FAULTLOOM_DATABASE to the container by hand, with a secretKeyRef")
+                .field("fleet"));
+        }
+        "kubernetes" => print!("{}", daemon_set::manifests(source, &args.image, &interval)),
+        _ => print!("{}", systemd_unit::unit(source, &program, &interval, args.fleet)),
+    }
     Ok(Exit::Pass)
 }
 

@@ -15,6 +15,8 @@ pub fn env(context: &Context, args: &Env) -> Result<Exit, Failure> {
         service: args.service.clone(),
         form: Form::parse(&args.form),
         show_keys: args.show_keys,
+        create_keys: args.create_keys,
+        manifests: args.manifests.clone(),
     };
     let plan = installation_plan::plan(context, &spec)?;
     if context.common.json {
@@ -28,13 +30,22 @@ pub fn env(context: &Context, args: &Env) -> Result<Exit, Failure> {
                     "text": one.text})
             })
             .collect();
-        println!("{}", json!({"services": services, "trust_file": plan.trust_file, "made": plan.created_keys}));
+        println!(
+            "{}",
+            json!({"services": services, "preamble": plan.preamble, "trust_file": plan.trust_file,
+                "made": plan.created_keys, "create_keys": plan.create_keys})
+        );
         return Ok(Exit::Pass);
     }
     let texts: Vec<&str> = plan.services.iter().map(|one| one.text.as_str()).collect();
-    print!("{}", texts.join("\n"));
-    let verb = if plan.created_keys { "created" } else { "used" };
-    context.note(format!("\nkeys {verb}: {} (readable only by you)", plan.trust_file.display()));
+    let between = if args.form == "kubernetes" { "---\n" } else { "\n" };
+    print!("{}{}", plan.preamble, texts.join(between));
+    let file = plan.trust_file.display();
+    match (&plan.create_keys, plan.created_keys) {
+        (Some(command), _) => context.note(format!("\nno keys yet: {command}")),
+        (None, true) => context.note(format!("\nkeys created: {file} (readable only by you)")),
+        (None, false) => context.note(format!("\nkeys used: {file} (readable only by you)")),
+    }
     if plan.up_uses_other_keys {
         context.note("the target that is up here uses other keys: run `faultloom down`, then `up`");
     }

@@ -62,7 +62,7 @@ fn report(drafted: &Drafted) -> Value {
                 .iter()
                 .map(|(name, guess)| field(name, &json!(guess.value), &guess.from, guess.confidence))
                 .collect();
-            json!({"name": service.name, "attached": service.attached, "build": service.build, "guesses": guesses, "environment": environment})
+            json!({"name": service.name, "attached": service.attached, "build": service.build.as_ref().map(ToString::to_string), "guesses": guesses, "environment": environment})
         })
         .collect();
     let entry = draft.entry.as_ref().map(|entry| field("entry", &json!(entry.value), &entry.from, entry.confidence));

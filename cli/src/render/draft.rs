@@ -45,6 +45,8 @@ pub fn table(draft: &Draft) -> String {
             name = "";
         }
         for (key, value, from, confidence) in service.fields() {
+            // the column has no room for its name in the file
+            let key = if key == "start_timeout_s" { "timeout" } else { key };
             row(std::mem::take(&mut name), key, &short(&value), from, confidence);
         }
         if !service.environment.is_empty() {

@@ -6,10 +6,15 @@ use std::process::{Command, Stdio};
 
 /// The shell blocks of a Markdown page, in order.
 pub fn commands(page: &str) -> Vec<String> {
+    blocks(page, "sh")
+}
+
+/// The blocks of one language, in order.
+pub fn blocks(page: &str, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(repository().join(page)).unwrap();
     let mut blocks = Vec::new();
     let mut rest = text.as_str();
-    while let Some((_, after)) = rest.split_once("\n```sh\n") {
+    while let Some((_, after)) = rest.split_once(&format!("\n```{language}\n")) {
         let (block, after) = after.split_once("\n```").expect("a block that is not closed");
         blocks.push(block.to_owned());
         rest = after;

@@ -14,6 +14,7 @@ mod backoff;
 pub mod capabilities;
 mod clock;
 mod daemon;
+pub mod daemon_set;
 mod fleet_writer;
 mod local_writer;
 pub mod lock;

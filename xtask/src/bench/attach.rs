@@ -1,5 +1,6 @@
 //! `make bench-attach`: what a new user gets from an unprepared application. The time to the first tree, the same for
-//! the bookstore, and whether traces of programs that lose contexts are complete.
+//! the bookstore and for an application with nothing but Kubernetes manifests, and whether traces of programs that lose
+//! contexts are complete.
 //!
 //! `FAULTLOOM_BENCH=quick` measures less. `FAULTLOOM_BENCH_ONLY=contexts` measures one part and keeps the figures of
 //! the others; `FAULTLOOM_BENCH_SEED` repeats the programs of an earlier run.
@@ -8,6 +9,7 @@ mod attribution;
 mod bookstore;
 mod contexts;
 mod first_tree;
+mod manifests;
 mod plans;
 
 pub use contexts::NODE_WORKER_GOALS;
@@ -28,9 +30,10 @@ struct Part {
     goals: fn(&Value) -> Vec<Goal>,
 }
 
-const PARTS: [Part; 3] = [
+const PARTS: [Part; 4] = [
     Part { name: "first-tree", measure: first_tree::measure, goals: first_tree::goals },
     Part { name: "bookstore", measure: bookstore::measure, goals: bookstore::goals },
+    Part { name: "manifests", measure: manifests::measure, goals: manifests::goals },
     Part { name: "contexts", measure: contexts::measure, goals: contexts::goals },
 ];
 
