@@ -1,8 +1,8 @@
 //! Drafts a target file from files and processes that exist already, with a reason for every line.
 //!
-//! Each source (a compose file, Kubernetes manifests, a Procfile, a folder of start scripts, the listeners of this machine) becomes a
-//! [`Draft`]: guesses, each with its source and a confidence. A value that only the user can supply is a text that
-//! begins with TODO; `faultloom up` refuses it by name. Nothing is started and nothing is changed.
+//! Each source (a compose file, Kubernetes manifests, a Procfile, a folder of start scripts, the listeners of this
+//! machine) becomes a [`Draft`]: guesses, each with its source and a confidence. A value that only the user can supply
+//! is a text that begins with TODO; `faultloom up` refuses it by name. Nothing is started and nothing is changed.
 
 mod build;
 mod checks;

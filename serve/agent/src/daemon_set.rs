@@ -1,4 +1,5 @@
-//! The agent on every node of a Kubernetes cluster: a namespace and a DaemonSet with the least privileges for one source.
+//! The agent on every node of a Kubernetes cluster: a namespace and a DaemonSet with the least privileges for one
+//! source.
 //!
 //! The agent needs no rights in the cluster's API, so it has no token. It runs as root without any capability but those
 //! of its source, because capabilities that a pod adds have no effect for other users.

@@ -34,8 +34,8 @@ pub struct Manifests {
     pub notes: Vec<String>,
 }
 
-/// Where manifests are below a folder: in the folder itself, or in one with a usual name. `is_named`: the user named the
-/// folder, so manifests further below count too.
+/// Where manifests are below a folder: in the folder itself, or in one with a usual name. `is_named`: the user named
+/// the folder, so manifests further below count too.
 pub fn discover(folder: &Path, is_named: bool) -> Option<PathBuf> {
     let is_rendered = |path: &Path| path.join(helm::CHART).is_file() || kustomize::file(path).is_some();
     let has_files = |path: &Path, depth: usize| {

@@ -1,7 +1,7 @@
 //! Kubernetes manifests as a target.
 //!
-//! Each Deployment, StatefulSet or other workload becomes a service. An image cannot be started here, so the workload is
-//! started from the source directory with its name; host names of the cluster become addresses of this machine. A
+//! Each Deployment, StatefulSet or other workload becomes a service. An image cannot be started here, so the workload
+//! is started from the source directory with its name; host names of the cluster become addresses of this machine. A
 //! workload without source is attached. Nothing is sent to a cluster.
 
 mod cluster_view;

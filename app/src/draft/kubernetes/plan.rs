@@ -121,7 +121,8 @@ impl Plan<'_> {
     }
 }
 
-/// Assigns the ports on this machine, for the plans in the order of `order`. `is_used`: whether something listens there.
+/// Assigns the ports on this machine, for the plans in the order of `order`. `is_used`: whether something listens
+/// there.
 pub fn assign(plans: &mut [Plan], order: &[usize], is_used: &dyn Fn(u16) -> bool) {
     let mut taken: BTreeSet<u16> = BTreeSet::new();
     for at in order {
