@@ -143,7 +143,7 @@ impl CleanRoot {
         Ok(())
     }
 
-    /// The steps of `action.yml`, with inputs as a workflow would give them. The sample has a bug, so the last one fails.
+    /// The steps of `action.yml`, with inputs as a workflow gives them. The sample has a bug, so the last one fails.
     fn use_action(&self) -> Result<(), String> {
         let action = std::fs::read_to_string(root().join("action.yml")).map_err(|e| format!("action.yml: {e}"))?;
         let action: Value = serde_saphyr::from_str(&action).map_err(|e| format!("action.yml: {e}"))?;
