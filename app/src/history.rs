@@ -5,7 +5,7 @@ use crate::spec::{NoOptions, Version};
 use crate::view::View;
 use crate::{Context, register_schema, trace_diff};
 use exchange::Format;
-use model::{Failure, Run, RunId};
+use model::{Failure, Run, RunId, Verdict};
 use runs::Orphan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -226,6 +226,8 @@ pub struct Export {
     pub traces: usize,
     found: Traces,
     format: Format,
+    /// Of the request, if there is one.
+    verdict: Option<Verdict>,
 }
 
 impl Export {
@@ -233,6 +235,7 @@ impl Export {
     pub fn write(&self, out: &mut impl Write) -> Result<(), Failure> {
         let failed = |e: io::Error| Failure::environment(format!("the export cannot be written: {e}"));
         exchange::Export::new(&self.found.traces, &self.found.faults, self.format)?
+            .with_verdict(self.verdict)
             .write(out)
             .and_then(|()| out.write_all(b"\n"))
             .and_then(|()| out.flush())
@@ -262,7 +265,13 @@ pub async fn export(context: &Context, spec: &ExportSpec) -> Result<Export, Fail
         found.faults.iter_mut().for_each(|fault| *fault = model::redact::fault(fault));
     }
     exchange::Export::new(&found.traces, &found.faults, format)?;
-    Ok(Export { run: stored.run.id, traces: found.traces.len(), found, format })
+    // the verdict of a sweep, or of many requests, is that of none of them
+    let verdict = match (spec.bug, stored.run.kind.as_str(), found.traces.len()) {
+        (Some(_), ..) => Some(Verdict::Fail),
+        (None, "recording", 1) => stored.run.verdict,
+        _ => None,
+    };
+    Ok(Export { run: stored.run.id, traces: found.traces.len(), found, format, verdict })
 }
 
 /// Writes a file that the user named, and the folders above it.

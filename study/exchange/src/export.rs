@@ -1,9 +1,9 @@
 //! Traces of a run as one document. It is written trace by trace, except for Perfetto, whose lanes depend on all
 //! traces: the document of a large import would need more memory than its traces.
 
-use crate::{jaeger, perfetto, zipkin};
+use crate::{annotations, jaeger, perfetto, zipkin};
 use model::trace::Trace;
-use model::{Failure, Fault};
+use model::{Failure, Fault, Verdict};
 use serde_json::Value;
 use std::io::{self, Write};
 use wire::otlp;
@@ -28,6 +28,7 @@ pub struct Export<'a> {
     traces: &'a [Trace],
     faults: &'a [Fault],
     format: Format,
+    verdict: Option<Verdict>,
 }
 
 impl<'a> Export<'a> {
@@ -38,17 +39,32 @@ impl<'a> Export<'a> {
                 .why("no reply of this run has a history")
                 .next("`faultloom doctor --target` lists the services that have an SDK"));
         }
-        Ok(Export { traces, faults, format })
+        Ok(Export { traces, faults, format, verdict: None })
+    }
+
+    /// On each of the traces.
+    pub fn with_verdict(mut self, verdict: Option<Verdict>) -> Export<'a> {
+        self.verdict = verdict;
+        self
+    }
+
+    fn annotated(&self, trace: &Trace) -> Spans {
+        let mut spans = of(trace);
+        annotations::add(&mut spans, trace, self.faults, self.verdict);
+        spans
     }
 
     /// Writes the document.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let all = self.traces.iter().map(of).filter(|spans| !spans.list.is_empty());
+        let all = self.traces.iter().map(|trace| self.annotated(trace)).filter(|spans| !spans.list.is_empty());
         match self.format {
             Format::Otlp => {
                 let resources = all.flat_map(|spans| {
                     let mut document = otlp::document(spans.trace_id, &spans.list);
-                    serde_json::from_value::<Vec<Value>>(document["resourceSpans"].take()).unwrap_or_default()
+                    let mut resources =
+                        serde_json::from_value::<Vec<Value>>(document["resourceSpans"].take()).unwrap_or_default();
+                    resources.iter_mut().for_each(annotations::add_events);
+                    resources
                 });
                 out.write_all(b"{\"resourceSpans\":")?;
                 write_list(out, resources)?;

@@ -4,6 +4,7 @@
 //! everywhere. The entry call is not exported, because its caller, the tool, is not part of the application. Times are
 //! those of the services' clocks. Only Perfetto has one time axis, so there a scope outside its call is moved inside.
 
+mod annotations;
 mod export;
 mod import;
 mod jaeger;

@@ -15,6 +15,34 @@ fn exports_equal_their_goldens() {
     }
 }
 
+#[test]
+fn an_otlp_export_says_in_words_what_the_tool_knows() {
+    let trace = [trace("otlp-faulted", [1; 16])];
+    let mut document = Vec::new();
+    let faults = faults();
+    let export = exchange::Export::new(&trace, &faults, Format::Otlp).unwrap();
+    export.with_verdict(Some(model::Verdict::Fail)).write(&mut document).unwrap();
+    let document: Value = serde_json::from_slice(&document).unwrap();
+    let resources = list(&document, "resourceSpans").iter();
+    let spans: Vec<&Value> = resources.flat_map(|one| list(&one["scopeSpans"][0], "spans")).collect();
+    let attribute = |span: &Value, key: &str| {
+        let found = list(span, "attributes").iter().find(|attribute| attribute["key"] == key)?;
+        found["value"]["stringValue"].as_str().map(str::to_owned)
+    };
+    let verdicts: Vec<String> = spans.iter().filter_map(|span| attribute(span, "faultloom.verdict")).collect();
+    assert_eq!(verdicts, ["fail"], "on the root alone");
+    let fired: Vec<(&Value, String)> =
+        spans.iter().filter_map(|span| Some((*span, attribute(span, "faultloom.fault.text")?))).collect();
+    assert!(fired.iter().any(|(_, text)| text == "currency unavailable"), "{fired:?}");
+    for (span, text) in fired {
+        let event = &span["events"][0];
+        assert_eq!((&event["name"], &event["timeUnixNano"]), (&"faultloom.fault".into(), &span["startTimeUnixNano"]));
+        assert_eq!(attribute(event, "faultloom.fault.text"), Some(text));
+    }
+    let with_events = spans.iter().filter(|span| span.get("events").is_some());
+    assert!(with_events.clone().count() > 0 && with_events.count() < spans.len());
+}
+
 fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
     value[key].as_array().unwrap_or_else(|| panic!("{key} is not a list in {value}"))
 }

@@ -38,12 +38,26 @@ fn an_export_is_restored_by_its_import() {
     }
 }
 
+/// SDKs do not export reasons of gaps, so the vectors have none.
+fn remove_reasons(value: &mut Value) {
+    match value {
+        Value::Array(list) => {
+            list.retain(|attribute| attribute["key"] != "faultloom.gap.reason");
+            list.iter_mut().for_each(remove_reasons);
+        }
+        Value::Object(object) => object.values_mut().for_each(remove_reasons),
+        _ => {}
+    }
+}
+
 #[test]
 fn every_otlp_vector_is_restored_except_for_a_parent_outside_the_file() {
     for name in ["nested", "gap", "faulted", "truncated", "http-errors", "open", "faults-off", "nameless"] {
         let document = &vector(&format!("otlp-{name}"))["expect"];
         let imported = read(document);
-        assert_eq!(&export(&imported.traces, &[], Format::Otlp).unwrap(), document, "{name}");
+        let mut exported = export(&imported.traces, &[], Format::Otlp).unwrap();
+        remove_reasons(&mut exported);
+        assert_eq!(&exported, document, "{name}");
     }
     let mut document = vector("otlp-with-parent")["expect"].clone();
     let imported = read(&document);
