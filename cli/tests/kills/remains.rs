@@ -65,8 +65,10 @@ pub fn of_store(world: &World) -> Vec<String> {
             left.push(format!("runs --delete {run}: {}", deleted.err));
         }
     }
+    // each `up` writes the schema for editors again
     let kept = ["store.db", "store.db-wal", "store.db-shm", "runs/", "up.log", "up/lock", "keys/t.trust"];
-    let is_kept = |file: &String| kept.contains(&file.as_str()) || file.starts_with("up/logs/");
+    let is_kept =
+        |file: &String| kept.contains(&file.as_str()) || file.starts_with("up/logs/") || file == "target.schema.json";
     let files = files(&world.home.file(".faultloom")).into_iter().filter(|file| !is_kept(file));
     left.extend(files.map(|file| format!(".faultloom/{file}")));
     left
