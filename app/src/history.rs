@@ -266,9 +266,9 @@ pub async fn export(context: &Context, spec: &ExportSpec) -> Result<Export, Fail
     }
     exchange::Export::new(&found.traces, &found.faults, format)?;
     // the verdict of a sweep, or of many requests, is that of none of them
-    let verdict = match (spec.bug, stored.run.kind.as_str(), found.traces.len()) {
+    let verdict = match (spec.bug, stored.run.kind == crate::kinds::recording::NAME, found.traces.len()) {
         (Some(_), ..) => Some(Verdict::Fail),
-        (None, "recording", 1) => stored.run.verdict,
+        (None, true, 1) => stored.run.verdict,
         _ => None,
     };
     Ok(Export { run: stored.run.id, traces: found.traces.len(), found, format, verdict })

@@ -207,6 +207,7 @@ pub async fn start_detached(
         // a supervisor that was killed may have left its state, which its reaper is about to remove
         let ours = |state: &UpState| state.supervisor.pid == child.id();
         let state = target::read_state(&state_dir(context))?.filter(ours);
+        let late = late_services(target, state.as_ref());
         if let Some(state) = state
             && state.services.len() == target.services().len()
             && state.services.iter().all(|service| service.healthy)
@@ -215,7 +216,7 @@ pub async fn start_detached(
         }
         if !has_noted && begin.elapsed() > usual_start + NOTED_AFTER {
             has_noted = true;
-            context.step("still waiting for a service that is busy, up to three times its start_timeout_s");
+            context.step(&format!("still waiting for {late}: busy, so up to three times start_timeout_s"));
         }
         if begin.elapsed() > longest_start + START_MARGIN {
             let _ = child.kill(); // its reaper stops the services
@@ -234,6 +235,13 @@ pub async fn start_detached(
             }
         }
     }
+}
+
+/// Names of services that are not healthy yet.
+fn late_services(target: &Target, state: Option<&UpState>) -> String {
+    let is_healthy = |name: &str| state.is_some_and(|state| state.services.iter().any(|s| s.name == name && s.healthy));
+    let late = target.services().iter().map(|service| service.name.as_str()).filter(|name| !is_healthy(name));
+    late.collect::<Vec<_>>().join(", ")
 }
 
 /// A failure as one line, from the process in the background to the one in front.

@@ -16,9 +16,6 @@ const RUNTIMES: &str = "python3,python3-venv,nodejs,default-jre-headless";
 
 /// Summary: sizes and what was traced.
 pub fn test() -> Result<String, String> {
-    if text("id", &["-u"]) != "0" {
-        return Err("a clean root can only be made by root".to_owned());
-    }
     package(Build::AsTested)?;
     let clean = CleanRoot::make("out/install/root", RUNTIMES)?;
     clean.copy_in(&super::deb(), "tmp/faultloom.deb")?;
@@ -220,7 +217,8 @@ impl CleanRoot {
 
     /// The tool without its package: everything but the SDKs.
     fn use_binary(&self) -> Result<(), String> {
-        self.output("dpkg --remove faultloom >&2; ! command -v faultloom")?;
+        // `! command` would not end the script
+        self.output("dpkg --remove faultloom >&2; if command -v faultloom; then exit 9; fi")?;
         super::copy(&super::binary(), &self.file("usr/local/bin/faultloom"))?;
         let output = self.output("chmod +x /usr/local/bin/faultloom; faultloom | head -n 3; faultloom doctor >&2")?;
         if output.contains("faultloom init") { Ok(()) } else { Err(output) }

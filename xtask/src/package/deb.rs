@@ -116,7 +116,7 @@ fn control(tree: &Path) -> Result<String, String> {
          Installed-Size: {size}\nDepends: libc6 (>= 2.31)\nSuggests: python3, golang, default-jre-headless, nodejs\n\
          Section: devel\nPriority: optional\nDescription: shows how a distributed system fails\n \
          Records requests across all services, injects faults at exact moments, and lists\n \
-         the bugs they expose. Works on services in Go, Java, Python, Node.js and C without a\n \
+         the bugs they expose. Works on services in Go, Java, Python and Node.js without a\n \
          change of their source.\n .\n \
          Try it: faultloom -t /usr/share/faultloom/sample/target.yaml up --detach\n",
         version()
