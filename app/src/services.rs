@@ -216,7 +216,7 @@ pub async fn start_detached(
         }
         if !has_noted && begin.elapsed() > usual_start + NOTED_AFTER {
             has_noted = true;
-            context.step(&format!("still waiting for {late}: busy, so up to three times start_timeout_s"));
+            context.step(format!("still waiting for {late}: busy, so up to three times start_timeout_s"));
         }
         if begin.elapsed() > longest_start + START_MARGIN {
             let _ = child.kill(); // its reaper stops the services
