@@ -268,7 +268,7 @@ pub async fn export(context: &Context, spec: &ExportSpec) -> Result<Export, Fail
     // the verdict of a sweep, or of many requests, is that of none of them
     let verdict = match (spec.bug, stored.run.kind == crate::kinds::recording::NAME, found.traces.len()) {
         (Some(_), ..) => Some(Verdict::Fail),
-        (None, true, 1) => stored.run.verdict,
+        (None, true, 1) => crate::kinds::recording::verdict_on_request(&stored.run),
         _ => None,
     };
     Ok(Export { run: stored.run.id, traces: found.traces.len(), found, format, verdict })

@@ -15,6 +15,9 @@ use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// The key of the file in the stored description of the run; other recordings do not have it.
+pub(super) const SOURCE: &str = "import";
+
 /// A file of traces to import.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +49,7 @@ pub async fn import(context: &Context, spec: &ImportSpec) -> Result<ImportedRun,
     let file = SpanFile::read(name, ReadProgress { from: opened, context, read: 0, bytes, reported: 0 })?;
     let store = context.store().await?;
     let title = printable(&format!("import {}", name.file_name().unwrap_or_default().to_string_lossy()));
-    let stored = json!({"import": {"file": name, "spans": file.spans()}});
+    let stored = json!({SOURCE: {"file": name, "spans": file.spans()}});
     let (mut run, dir) = store.begin(NAME, &title, stored, 0).await?;
     context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     let mut traces = dir.append_file(TRACES)?;

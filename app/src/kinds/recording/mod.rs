@@ -8,7 +8,7 @@ use crate::text::plural;
 use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
 use model::trace::Trace;
-use model::{Failure, Fault, KindName, Run};
+use model::{Failure, Fault, KindName, Run, Verdict};
 use report::{RecordingReport, recording_html, recording_html_unredacted};
 use runs::RunDir;
 use serde_json::json;
@@ -55,6 +55,12 @@ fn remarks(run: &Run) -> Vec<String> {
         lines.push(format!("redirects to {to}, not followed"));
     }
     lines
+}
+
+/// The verdict on a request that was sent. That of an import is about the file, not about the requests in it.
+pub fn verdict_on_request(run: &Run) -> Option<Verdict> {
+    let is_import = run.spec.get(import::SOURCE).is_some();
+    if is_import { None } else { run.verdict }
 }
 
 /// For every view of a run.
