@@ -105,12 +105,21 @@ pub fn http_carrier(reply: &HttpReply) -> HttpCarrier {
         && reply.method != "HEAD"
         && reply.complete
         && !encoded
+        && !is_framed(reply.headers)
         && !forbidden(
             reply.headers,
             &["content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade"],
         )
         && !forbidden(reply.request_headers, &["range", "upgrade"]);
     if plain { HttpCarrier::Tail } else { HttpCarrier::TruncatedHeader }
+}
+
+/// Whether a body consists of frames that a parser reads to its end: gRPC, gRPC-Web, and the streams of Connect.
+fn is_framed(headers: &[(String, String)]) -> bool {
+    headers.iter().filter(|(name, _)| name == "content-type").any(|(_, value)| {
+        let kind = value.trim_start().to_ascii_lowercase();
+        kind.starts_with("application/grpc") || kind.starts_with("application/connect+")
+    })
 }
 
 /// Applies a corrupt-reply fault: overwrites the second half.

@@ -3,7 +3,6 @@
 package routers
 
 import (
-	"bufio"
 	"io/fs"
 	"maps"
 	"os"
@@ -20,48 +19,17 @@ import (
 // build builds the program in a folder with the wrapper, and returns its output.
 func build(t *testing.T, folder string, environment ...string) (app, output string) {
 	t.Helper()
-	dir := t.TempDir()
-	wrapper, app := filepath.Join(dir, "faultloom-go"), filepath.Join(dir, "app")
-	if out, err := exec.Command("go", "build", "-o", wrapper, "faultloom.dev/go/cmd/faultloom-go").CombinedOutput(); err != nil {
-		t.Fatal(string(out))
-	}
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	app, output, err := suite.BuildApp(t.TempDir(), folder, environment...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// the usual build cache, and a separate folder for overlays
-	cmd := exec.Command(wrapper, "build", "-trimpath", "-o", app, ".")
-	cmd.Dir, cmd.Env = folder, append(append(os.Environ(), "GOCACHE="+strings.TrimSpace(string(cache)), "XDG_CACHE_HOME="+dir), environment...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return app, string(out)
+	return app, output
 }
 
-// run starts the program and returns its address. It ends with the test, at the end of its input.
+// run starts the program and returns its address.
 func run(t *testing.T, app, router string) string {
 	t.Helper()
-	cmd := exec.Command(app, router)
-	cmd.Env = append(os.Environ(), "FAULTLOOM_SERVICE=app", "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"))
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stdin.Close(); cmd.Wait() })
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(line)
+	return suite.RunApp(t, app, suite.AppEnvironment("app"), router)
 }
 
 func name(t *testing.T, address, path string) string {

@@ -12,8 +12,20 @@ type Call struct {
 	HTTP         bool
 	Peer         string // name of the callee or its authority
 	Name         string // gRPC method, or raw "METHOD /path"
+	Procedure    string // of an RPC over HTTP, see wire.ProcedureName; else empty
 	Accept       wire.Accept
 	ReceiveLimit uint64 // bytes of one message; 0: unknown
+}
+
+// recordedName returns the name of the call in a history.
+func (c *Call) recordedName() string {
+	switch {
+	case c.HTTP && c.Procedure != "":
+		return c.Procedure
+	case c.HTTP:
+		return wire.NormalizeHTTPName(c.Name)
+	}
+	return c.Name
 }
 
 // OutgoingCall is a call that has begun.
@@ -53,16 +65,13 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 // handler.
 func (s *Scope) BeginInheritedCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	if c, ok = s.beginCall(at, call, true); ok && openScopes.Load() > 1 && !inHandler() {
-		countUncertain(s, call)
+		storeUnscoped(call, s)
 	}
 	return c, ok
 }
 
 func (s *Scope) beginCall(at uint64, call Call, inherited bool) (c OutgoingCall, ok bool) {
-	recordedName := call.Name
-	if call.HTTP {
-		recordedName = wire.NormalizeHTTPName(recordedName)
-	}
+	recordedName := call.recordedName()
 	if !isValidName(recordedName) || !isValidName(call.Peer) {
 		recordedName, call.Peer = validName(recordedName), validName(call.Peer)
 	}

@@ -94,30 +94,21 @@ var (
 	}
 )
 
-// CountLost stores a call that belonged to no request, for all scopes that are open. name is the gRPC method, or the
-// raw "METHOD /path".
-func CountLost(isHTTP bool, authority, name string) {
-	if isHTTP {
-		name = wire.NormalizeHTTPName(name)
-	}
-	storeUnscoped(UnscopedCall{HTTP: isHTTP, Peer: ThisProcess().PeerName(authority), Name: name, Site: callSite()}, nil)
+// CountLost stores a call that belonged to no request, for all scopes that are open. Its peer is an authority.
+func CountLost(call Call) {
+	call.Peer = ThisProcess().PeerName(call.Peer)
+	storeUnscoped(call, nil)
 }
 
-// countUncertain stores a call that s has recorded as inherited, for the other scopes that are open: a goroutine that s
-// has started may work for them.
-func countUncertain(s *Scope, call Call) {
-	if call.HTTP {
-		call.Name = wire.NormalizeHTTPName(call.Name)
-	}
-	storeUnscoped(UnscopedCall{HTTP: call.HTTP, Peer: call.Peer, Name: call.Name, Site: callSite()}, s)
-}
-
-func storeUnscoped(call UnscopedCall, by *Scope) {
+// storeUnscoped stores a call for the scopes that are open. The scope by, unless nil, has recorded it as inherited: a
+// goroutine that it has started may work for the others.
+func storeUnscoped(call Call, by *Scope) {
+	site := callSite()
 	unscopedMu.Lock()
 	defer unscopedMu.Unlock()
 	n := unscopedSent.Load()
 	stored := &unscopedCalls[n%maxUnscopedCalls]
-	stored.UnscopedCall, stored.scope = call, by
+	stored.UnscopedCall, stored.scope = UnscopedCall{HTTP: call.HTTP, Peer: call.Peer, Name: call.recordedName(), Site: site}, by
 	if by != nil {
 		by.uncertainCalls++
 	}
@@ -180,10 +171,10 @@ func isLibrary(f runtime.Frame) bool {
 	if strings.HasSuffix(f.File, "_test.go") {
 		return false
 	}
-	for _, prefix := range [...]string{"net/http", "runtime.", "google.golang.org/grpc", "faultloom.dev/go/message/"} {
+	for _, prefix := range [...]string{"net/http", "runtime.", "google.golang.org/grpc", "connectrpc.com/connect", "faultloom.dev/go/message/"} {
 		if strings.HasPrefix(f.Function, prefix) {
 			return true
 		}
 	}
-	return strings.HasSuffix(f.File, ".pb.go") || strings.Contains(f.Function, "/internal/_faultloom/")
+	return strings.HasSuffix(f.File, ".pb.go") || strings.HasSuffix(f.File, ".connect.go") || strings.Contains(f.Function, "/internal/_faultloom/")
 }

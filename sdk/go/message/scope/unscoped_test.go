@@ -27,7 +27,9 @@ func unscoped(t *testing.T, s *Scope) (calls []string, version byte) {
 }
 
 // lost is one call site.
-func lost(isHTTP bool, authority, name string) { CountLost(isHTTP, authority, name) }
+func lost(isHTTP bool, authority, name string) {
+	CountLost(Call{HTTP: isHTTP, Peer: authority, Name: name})
+}
 
 func TestScopesRecordTheUnscopedCallsOfTheirTime(t *testing.T) {
 	lost(true, "b:80", "GET /before")

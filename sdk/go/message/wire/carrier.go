@@ -119,7 +119,7 @@ func MayHaveTail(status int) bool {
 
 // AllowsTail reports whether an HTTP reply may carry a tail, provided that the handler completes.
 func AllowsTail(accept Accept, method string, request http.Header, status int, reply http.Header) bool {
-	if accept&AcceptTail == 0 || !MayHaveTail(status) || method == http.MethodHead {
+	if accept&AcceptTail == 0 || !MayHaveTail(status) || method == http.MethodHead || IsFramed(reply) {
 		return false
 	}
 	for _, encoding := range reply["Content-Encoding"] {

@@ -128,7 +128,7 @@ export function allowsTail(
   status: number,
   reply: HeaderLookup,
 ): boolean {
-  if ((accept & ACCEPT_TAIL) === 0 || !mayHaveTail(status) || method === 'HEAD') {
+  if ((accept & ACCEPT_TAIL) === 0 || !mayHaveTail(status) || method === 'HEAD' || isFramed(reply)) {
     return false;
   }
   const encoding = reply('content-encoding');
@@ -155,6 +155,14 @@ const STREAMS = new Set([
   'application/stream+json',
   'multipart/x-mixed-replace',
 ]);
+
+/**
+ * Whether a body consists of frames that a parser reads to its end: gRPC, gRPC-Web, and the streams of Connect. Such a
+ * body never has a tail.
+ */
+export function isFramed(message: HeaderLookup): boolean {
+  return /^\s*application\/(grpc|connect\+)/i.test(String(message('content-type') ?? ''));
+}
 
 /**
  * Whether a reply streams items that its reader waits for one at a time. Such a reply gets no tail: the start of a tail

@@ -125,6 +125,12 @@ pub fn write(book: &Book) {
             "tail",
         ),
         (
+            "framed",
+            "the frames of an RPC may not have a tail",
+            json!({"headers": {"content-type": "application/grpc-web+proto"}}),
+            "truncated_header",
+        ),
+        (
             "digest",
             "a reply with a digest may not have a tail",
             json!({"headers": {"repr-digest": "sha-256=:x:"}}),

@@ -30,7 +30,7 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 		s, origin := scope.ForCall(ctx)
 		if s == nil {
 			if origin == scope.Lost {
-				scope.CountLost(false, authority, method)
+				countLost(authority, method)
 			}
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
@@ -43,6 +43,13 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 		}
 		return c.finish(invoke(c.ctx, method, c.outgoingMessage(req), c.replyTarget(), cc, c.options...))
 	}
+}
+
+// countLost is a function of its own, so that its value is not on the stack of a call.
+//
+//go:noinline
+func countLost(authority, method string) {
+	scope.CountLost(scope.Call{Peer: authority, Name: method})
 }
 
 // isRequestContext reports whether a context belongs to a request that a gRPC server handles.
@@ -89,7 +96,7 @@ func beginCall(s *scope.Scope, origin scope.Origin, authority, method string, re
 		return call, acceptsField, ok
 	}
 	if call, ok = s.BeginInheritedCall(s.Now(), c); !ok { // the scope has just finished
-		scope.CountLost(false, authority, method)
+		countLost(authority, method)
 	}
 	return call, acceptsField, ok
 }

@@ -20,7 +20,7 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 		s, origin := scope.ForCall(ctx)
 		if s == nil {
 			if origin == scope.Lost {
-				scope.CountLost(false, authority, method)
+				countLost(authority, method)
 			}
 			return streamer(ctx, desc, cc, method, opts...)
 		}

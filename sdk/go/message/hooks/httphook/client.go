@@ -50,7 +50,7 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 		return sendLost(r, next)
 	}
 	address := authority(r)
-	c := scope.Call{HTTP: true, Peer: s.Process().PeerName(address), Name: rawName(r)}
+	c := describe(r, s.Process().PeerName(address))
 	if s.Envelope().History && canReadTail(r) {
 		c.Accept = wire.AcceptTail
 	}
@@ -85,6 +85,9 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 				r2.Header["Baggage"] = []string{baggage}
 			}
 		}
+		if s.Envelope().History && c.Procedure != "" && !wire.AcceptsTrailers(r.Header) {
+			r2.Header["Te"] = append(r.Header["Te"][:len(r.Header["Te"]):len(r.Header["Te"])], "trailers")
+		}
 		r2.Header[wire.HTTPHeader] = []string{base64.RawURLEncoding.EncodeToString([]byte(call.Envelope))}
 	}
 	resp, err := next(r2)
@@ -92,12 +95,12 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 		resp.Request = r
 	}
 	timer.record(s, call.Number, err != nil)
-	return finishCall(s, &call, resp, err, address)
+	return finishCall(s, &call, r, resp, err, address)
 }
 
 // sendLost sends a request that belongs to no request, while a scope is open.
 func sendLost(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	scope.CountLost(true, authority(r), rawName(r))
+	scope.CountLost(describe(r, authority(r)))
 	counted := r.WithContext(scope.WithCounted(r.Context()))
 	resp, err := next(counted)
 	if resp != nil && resp.Request == counted {
@@ -106,12 +109,13 @@ func sendLost(r *http.Request, next func(*http.Request) (*http.Response, error))
 	return resp, err
 }
 
-func rawName(r *http.Request) string {
+func describe(r *http.Request, peer string) scope.Call {
 	method := r.Method
 	if method == "" {
 		method = http.MethodGet
 	}
-	return wire.RawHTTPName(method, r.URL.EscapedPath())
+	procedure, _ := wire.ProcedureName(method, r.URL, r.Header)
+	return scope.Call{HTTP: true, Peer: peer, Name: wire.RawHTTPName(method, r.URL.EscapedPath()), Procedure: procedure}
 }
 
 // canReadTail reports whether the client could remove a tail: the program must not decompress the body itself, and the
@@ -200,7 +204,7 @@ func failureCode(err error) uint64 {
 
 // finishCall records how a call ended, or arranges that its reader does so when the tail has come, and applies the
 // call's fault to the reply.
-func finishCall(s *scope.Scope, call *scope.OutgoingCall, resp *http.Response, err error, address string) (*http.Response, error) {
+func finishCall(s *scope.Scope, call *scope.OutgoingCall, r *http.Request, resp *http.Response, err error, address string) (*http.Response, error) {
 	if err != nil {
 		effect := faults.ReplyEffect(faults.HTTP, call.Fault, faults.Result{Failed: true, Status: failureCode(err)})
 		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: effect.RecordedStatus, Gap: effect.Gap})
@@ -208,10 +212,20 @@ func finishCall(s *scope.Scope, call *scope.OutgoingCall, resp *http.Response, e
 	}
 	effect := faults.ReplyEffect(faults.HTTP, call.Fault, faults.Result{Status: uint64(resp.StatusCode)})
 	rec := &callRecorder{scope: s, number: call.Number, status: effect.RecordedStatus, failed: effect.RecordsFailure}
-	if tail := removeHeaders(resp, rec); tail && resp.Body != nil {
+	switch carrier := removeHeaders(resp, rec); {
+	case carrier == "tail" && resp.Body != nil:
 		readTail(resp, rec)
-	} else {
+	case carrier == "trailer" && resp.Body != nil:
+		readTrailer(resp, rec)
+	default:
 		rec.record(nil)
+	}
+	if wire.IsFramed(resp.Header) && resp.Body != nil {
+		alterFrames(r, resp, effect.Outcome)
+		if effect.Outcome == faults.Reset {
+			return nil, resetError(address)
+		}
+		return resp, nil
 	}
 	switch effect.Outcome {
 	case faults.Reset:
@@ -243,18 +257,18 @@ func readTail(resp *http.Response, rec *callRecorder) {
 	}
 }
 
-// removeHeaders removes the SDK's headers from a reply. tail reports whether the body has a tail. A history in a header
-// goes to rec.
-func removeHeaders(resp *http.Response, rec *callRecorder) (tail bool) {
+// removeHeaders removes the SDK's headers from a reply. It returns "tail" or "trailer" if that is to carry the history.
+// A history in a header goes to rec.
+func removeHeaders(resp *http.Response, rec *callRecorder) (carrier string) {
 	h := resp.Header
 	if v := h[wire.HistoryHeader]; len(v) > 0 {
-		if b, err := base64.RawURLEncoding.DecodeString(wire.LastValue(v)); err == nil {
-			rec.history = b
-		}
-		delete(h, wire.HistoryHeader)
+		rec.history = takeHistory(h)
 	}
 	if v := h[wire.ReplyHeader]; len(v) > 0 {
-		tail = wire.LastValue(v) == "tail" && wire.MayHaveTail(resp.StatusCode) && len(h["Content-Encoding"]) == 0
+		switch mark := wire.LastValue(v); {
+		case mark == "tail" && wire.MayHaveTail(resp.StatusCode) && len(h["Content-Encoding"]) == 0, mark == "trailer":
+			carrier = mark
+		}
 		delete(h, wire.ReplyHeader)
 	}
 	if vary := h["Vary"]; len(vary) > 0 {
@@ -270,5 +284,15 @@ func removeHeaders(resp *http.Response, rec *callRecorder) (tail bool) {
 			h["Vary"] = kept
 		}
 	}
-	return tail
+	return carrier
+}
+
+// takeHistory removes the history from headers or trailers and returns it, or nil.
+func takeHistory(h http.Header) []byte {
+	b, err := base64.RawURLEncoding.DecodeString(wire.LastValue(h[wire.HistoryHeader]))
+	delete(h, wire.HistoryHeader)
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	return b
 }

@@ -48,15 +48,19 @@ func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.P
 		scope.EnterUntraced()
 		return false
 	}
+	name, isRPC := wire.ProcedureName(r.Method, r.URL, r.Header)
 	defer s.Leave(s.Enter())
 	r2 := r.WithContext(scope.With(r.Context(), s))
 	s.SetServedPath(r.URL.EscapedPath()) // before the program can change it
-	rw := &replyWriter{underlying: w, request: r, scope: s}
+	rw := &replyWriter{underlying: w, request: r, scope: s, isRPC: isRPC}
 	if !s.ReturnsHistory() { // the writer only needs the status
 		rw.committed, rw.declaredLength = true, -1
 	}
 	// net/http ends the reply after a panic as it would without the SDK: what is still buffered is not sent
 	next.ServeHTTP(rw.withInterfaces(), r2)
-	rw.finish(callName(s, r2))
+	if !isRPC {
+		name = callName(s, r2)
+	}
+	rw.finish(name)
 	return true
 }

@@ -19,8 +19,8 @@ const maxBuffered = 32 << 10
 // replyWriter buffers a reply until it is complete, the buffer is full, or the handler flushes or hijacks.
 //
 //	buffering ──WriteHeader: status and headers are stored──▶ buffering
-//	buffering ──finish──▶ header | tail | truncated header, then the body
-//	buffering ──overflow, Flush──▶ committed: tail announced, or "gap" ──finish──▶ tail, or nothing
+//	buffering ──finish──▶ header | tail | trailer | truncated header, then the body
+//	buffering ──overflow, Flush──▶ committed: tail or trailer announced, or "gap" ──finish──▶ tail, trailer, or nothing
 //	buffering ──Hijack──▶ hijacked: the handler owns the connection
 //
 // If the reply carries no history, the writer is committed from the beginning.
@@ -28,12 +28,14 @@ type replyWriter struct {
 	underlying http.ResponseWriter
 	request    *http.Request
 	scope      *scope.Scope
+	isRPC      bool
 
 	status         int         // 0: not decided yet
 	header         http.Header // as it was when the status was decided
 	buf            []byte
 	committed      bool
 	tail           bool // announced
+	trailer        bool // announced
 	hijacked       bool
 	declaredLength int64 // the handler's Content-Length when a tail took it off the wire, else -1
 	written        int64
@@ -151,7 +153,7 @@ func (w *replyWriter) commit(next []byte) {
 		disableCaching(h)
 		h.Set(wire.ReplyHeader, "tail")
 	} else {
-		h.Set(wire.ReplyHeader, "gap")
+		w.announceTrailer(h)
 	}
 	if len(w.buf) > 0 {
 		next = w.buf
@@ -229,7 +231,9 @@ func (w *replyWriter) finish(name string) {
 	if w.declaredLength >= 0 && w.written != w.declaredLength {
 		panic(http.ErrAbortHandler) // the body is too short, for which net/http closes the connection
 	}
-	if w.tail && history != nil { // without a history there is no tail: the caller's body ends here
+	if w.trailer {
+		setTrailer(w.underlying.Header(), history)
+	} else if w.tail && history != nil { // without a history there is no tail: the caller's body ends here
 		w.underlying.Write(wire.AppendTail(nil, history))
 	}
 }
@@ -253,6 +257,15 @@ func (w *replyWriter) finishBuffered(history []byte) {
 		w.underlying.Write(wire.AppendTail(w.buf, history))
 		return
 	}
+	if !small && w.mayUseTrailer(h) {
+		disableCaching(h)
+		w.announceTrailer(h)
+		setTrailer(h, history) // before the head, so that net/http adds no length
+		w.sendHead(h)
+		setTrailer(w.underlying.Header(), history)
+		w.underlying.Write(w.buf)
+		return
+	}
 	if !small {
 		history, _ = wire.TruncateHistory(history, wire.MaxHeaderBytes)
 	}
@@ -265,6 +278,30 @@ func (w *replyWriter) finishBuffered(history []byte) {
 	w.sendHead(h)
 	if len(w.buf) > 0 {
 		w.underlying.Write(w.buf)
+	}
+}
+
+// mayUseTrailer reports whether a trailer can carry the history. Only RPCs need it, since their bodies cannot have a
+// tail, or their clients decode the bodies themselves. A reply of HTTP/1.1 with a length has no trailers.
+func (w *replyWriter) mayUseTrailer(h http.Header) bool {
+	return w.isRPC && wire.AcceptsTrailers(w.request.Header) && bodyAllowed(w.status) &&
+		(w.request.ProtoMajor > 1 || h.Get("Content-Length") == "")
+}
+
+// announceTrailer announces the history in a trailer, or, if it cannot have one, a gap.
+func (w *replyWriter) announceTrailer(h http.Header) {
+	w.trailer = w.mayUseTrailer(h)
+	if w.trailer {
+		disableCaching(h)
+		h.Set(wire.ReplyHeader, "trailer")
+	} else {
+		h.Set(wire.ReplyHeader, "gap")
+	}
+}
+
+func setTrailer(h http.Header, history []byte) {
+	if history, _ = wire.TruncateHistory(history, wire.MaxTrailerBytes); history != nil {
+		h.Set(http.TrailerPrefix+wire.HistoryHeader, base64.RawURLEncoding.EncodeToString(history))
 	}
 }
 

@@ -27,6 +27,8 @@ _TAG_BYTES = len(_FIELD_TAG)
 _NO_TAIL_REPLY = frozenset(
     ("content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade")
 )
+#: bodies of frames that a parser reads to their ends: gRPC, gRPC-Web, and the streams of Connect
+_FRAMED_TYPES = ("application/grpc", "application/connect+")
 _NO_TAIL_REQUEST = frozenset(("range", "upgrade"))
 
 
@@ -160,6 +162,7 @@ def allows_tail(method: str, request_headers: Collection[str], status: int, head
         and method != "HEAD"
         and headers.get("content-encoding", "identity") == "identity"
         and _NO_TAIL_REPLY.isdisjoint(headers)
+        and not headers.get("content-type", "").strip().lower().startswith(_FRAMED_TYPES)
         and _NO_TAIL_REQUEST.isdisjoint(request_headers)
     )
 

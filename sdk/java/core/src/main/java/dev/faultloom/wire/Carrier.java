@@ -168,7 +168,7 @@ public final class Carrier {
 
     /** Whether an HTTP reply may carry a tail, apart from the handler having completed. */
     public static boolean allowsTail(int accept, String method, Headers request, int status, Headers reply) {
-        if ((accept & Accept.TAIL) == 0 || !mayHaveTail(status) || method.equals("HEAD")) {
+        if ((accept & Accept.TAIL) == 0 || !mayHaveTail(status) || method.equals("HEAD") || isFramed(reply)) {
             return false;
         }
         String encoding = reply.get("content-encoding");
@@ -181,6 +181,16 @@ public final class Carrier {
             }
         }
         return request.get("range") == null && request.get("upgrade") == null;
+    }
+
+    /** Whether a body consists of frames that a parser reads to its end: gRPC, gRPC-Web, and the streams of Connect. */
+    private static boolean isFramed(Headers reply) {
+        String type = reply.get("content-type");
+        if (type == null) {
+            return false;
+        }
+        String lower = type.trim().toLowerCase(Locale.ROOT);
+        return lower.startsWith("application/grpc") || lower.startsWith("application/connect+");
     }
 
     private static final String[] HEADERS_WITHOUT_TAIL =
