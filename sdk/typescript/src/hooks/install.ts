@@ -2,6 +2,7 @@
 
 import { syncBuiltinESMExports } from 'node:module';
 import http = require('node:http');
+import http2 = require('node:http2');
 import https = require('node:https');
 import { isMainThread } from 'node:worker_threads';
 import { StatusFile } from '../entry/status';
@@ -17,6 +18,8 @@ import { hookExpress } from './http/express-routes';
 import { watchFastify } from './http/fastify-routes';
 import { hookKoa } from './http/koa-routes';
 import { hookHttpServer } from './http/server';
+import { hookHttp2Client } from './http2/client';
+import { hookHttp2Server } from './http2/server';
 import { hookLibrary, hookWhenLoaded, Library, ReportLibrary } from './module-loader';
 import { Loose, Patch } from './patch';
 import { hookFetch, hookUndici } from './undici/dispatcher';
@@ -77,6 +80,7 @@ export function install(environment: NodeJS.ProcessEnv = process.env): void {
         hook: (name, exports, version) => hookInlined(libraries, name, exports, version, report),
       };
       hookNode(local, report);
+      hookHttp2(local, report);
       hookWhenLoaded(libraries, report);
       checkBundle((name, reason) => reported.has(name) || report(name, '', reason));
     }
@@ -122,6 +126,19 @@ function hookNode(local: Process, report: ReportLibrary): void {
     syncBuiltinESMExports();
     report('node:http', process.versions.node, `could not be hooked: ${String(error)}`);
   }
+}
+
+/** Hooks Node's http2. It is reported only if it cannot be hooked. */
+function hookHttp2(local: Process, report: ReportLibrary): void {
+  const patch = new Patch();
+  try {
+    hookHttp2Server(patch, http2, local);
+    hookHttp2Client(patch, http2);
+  } catch (error) {
+    patch.undo();
+    report('node:http2', process.versions.node, `could not be hooked: ${String(error)}`);
+  }
+  syncBuiltinESMExports();
 }
 
 function reportTo(status: StatusFile | null, reported: Set<string>): ReportLibrary {

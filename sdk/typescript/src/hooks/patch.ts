@@ -48,6 +48,26 @@ export class Patch {
   }
 }
 
+/**
+ * Returns a function that hooks the prototype of an object which a library has created, once per prototype. One that
+ * cannot be hooked is left unchanged.
+ */
+export function prototypeHook(hook: (prototype: Loose) => void): (created: object) => void {
+  const hooked = new WeakSet<object>();
+  return (created) => {
+    const prototype = Object.getPrototypeOf(created) as Loose;
+    if (hooked.has(prototype)) {
+      return;
+    }
+    hooked.add(prototype);
+    try {
+      hook(prototype);
+    } catch {
+      // the application works without tracing
+    }
+  };
+}
+
 /** Compares versions by their first three numbers: `lowest` ≤ `version` < `below`. */
 export function isBetween(version: string, lowest: string, below: string): boolean {
   return compare(version, lowest) >= 0 && compare(version, below) < 0;

@@ -35,6 +35,11 @@ export class ArrivedReply {
     return !this.carrier.tail && this.alteration === 'none';
   }
 
+  /** Whether the history comes in a trailer. The body is then complete when its last bytes arrive. */
+  get awaitsTrailer(): boolean {
+    return this.carrier.trailer;
+  }
+
   /** Whether the body must be decoded to find the tail. */
   get isEncoded(): boolean {
     return this.carrier.tail && this.carrier.coding !== '' && this.carrier.coding !== 'identity';

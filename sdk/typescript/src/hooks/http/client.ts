@@ -66,7 +66,7 @@ function countUnscoped(port: number, args: unknown[]): void {
 }
 
 /** Emits events in no scope: a kept connection may have been opened in the scope of another request. */
-function detachEvents(request: ClientRequest): ClientRequest {
+export function detachEvents<T extends object>(request: T): T {
   const untraced = untracedRequest();
   const loose = request as unknown as Loose;
   const emit = loose['emit'] as Fn;

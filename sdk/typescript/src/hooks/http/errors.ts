@@ -39,7 +39,7 @@ export function failureCode(error: unknown): number {
     if (one.name === 'TimeoutError' || /TIMEDOUT|_TIMEOUT$/.test(code)) {
       return DEADLINE_EXCEEDED;
     }
-    if (/^(ECONNREFUSED|ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(code)) {
+    if (/^(ECONNREFUSED|ECONNRESET|EPIPE|UND_ERR_SOCKET|ERR_HTTP2_(STREAM_|SESSION_|GOAWAY_).*)$/.test(code)) {
       return UNAVAILABLE;
     }
     if (one.name === 'AbortError' && !(one.cause instanceof Error)) {

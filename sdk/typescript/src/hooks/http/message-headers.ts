@@ -1,9 +1,13 @@
 /** The headers of a message that Node received, which keeps them raw and parsed. */
 
-import type { IncomingMessage } from 'node:http';
+/** Headers as `IncomingMessage` and the events of http2 have them. */
+export interface ReceivedHeaders {
+  readonly headers: Record<string, string | string[] | number | undefined>;
+  readonly rawHeaders: string[];
+}
 
 export class MessageHeaders {
-  constructor(private readonly message: IncomingMessage) {}
+  constructor(private readonly message: ReceivedHeaders) {}
 
   get(name: string): string | undefined {
     const value = this.message.headers[name];

@@ -13,20 +13,29 @@ export interface ReplyHeaders {
 }
 
 /**
- * Where the history is: (`tail`) after a body in the content coding `coding`, or, if there is none, in `history`, or
- * nowhere.
+ * Where the history is: (`tail`) after a body in the content coding `coding`, or in a trailer, or, if there is none, in
+ * `history`, or nowhere.
  */
 export interface ReplyCarrier {
   readonly tail: boolean;
+  /** Whether the history is in a trailer. Only http2 reads those. */
+  readonly trailer: boolean;
   readonly coding: string;
   readonly history: Buffer | null;
 }
 
-const NO_CARRIER: ReplyCarrier = { tail: false, coding: '', history: null };
+const NO_CARRIER: ReplyCarrier = { tail: false, trailer: false, coding: '', history: null };
 
 function ownValue(headers: ReplyHeaders, name: string): string | undefined {
   const joined = headers.get(name);
   return joined === undefined ? undefined : lastValue(joined);
+}
+
+/** Removes the history from trailers and returns it, or null. */
+export function takeTrailer(trailers: ReplyHeaders): Buffer | null {
+  const value = ownValue(trailers, HISTORY_HEADER);
+  trailers.remove(HISTORY_HEADER);
+  return value === undefined ? null : (decodeHeader(value) ?? null);
 }
 
 /** Reads our headers and removes them, so that an application that forwards the reply does not forward them. */
@@ -50,6 +59,7 @@ export function takeReplyCarrier(headers: ReplyHeaders, status: number): ReplyCa
   const coding = (headers.get('content-encoding') ?? '').trim().toLowerCase();
   return {
     tail: mark === 'tail' && mayHaveTail(status) && canDecode(coding),
+    trailer: mark === 'trailer',
     coding,
     history: value === undefined ? null : (decodeHeader(value) ?? null),
   };
