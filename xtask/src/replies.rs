@@ -269,9 +269,13 @@ const BYTES: &str = "bytes";
 const TIMING_DEPENDENT: [&str; 3] = [STATUS, ERROR, BYTES];
 
 fn difference(case: &Case, plain: &Observed, traced: &Observed) -> Option<&'static str> {
-    difference_of_one(case, plain, traced).or_else(|| match (&plain.then, &traced.then) {
+    // a library that repeats a request whose reply has no head gets the second reply already
+    let is_repeated = case.has_no_head() && !case.then.is_empty() && plain.error.is_empty();
+    let second = case.second();
+    let first = if is_repeated { &second } else { case };
+    difference_of_one(first, plain, traced).or_else(|| match (&plain.then, &traced.then) {
         (None, None) => None,
-        (Some(plain), Some(traced)) => difference_of_one(&case.second(), plain, traced),
+        (Some(plain), Some(traced)) => difference_of_one(&second, plain, traced),
         _ => Some(STATUS),
     })
 }

@@ -48,6 +48,11 @@ impl Case {
         Case { reply: self.then.clone(), then: Vec::new(), ..self.clone() }
     }
 
+    /// Whether the reply ends before its head is complete.
+    pub fn has_no_head(&self) -> bool {
+        !self.reply.concat().contains("\r\n\r\n")
+    }
+
     pub fn is_redirect(&self) -> bool {
         self.reply.first().is_some_and(|head| head.starts_with("HTTP/1.1 3"))
     }
