@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 # peers are started while gRPC's threads run here; its fork handlers must not run in them
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import faultloom.auto  # noqa: E402, F401
 import pytest
+import requests
 from hypothesis import HealthCheck, settings
 
 import faultloom
@@ -105,6 +107,29 @@ def own_peer() -> Iterator[Callable[..., Peer]]:
     yield peer
     for each in running:
         each.stop()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: Any) -> Tuple[str, str]:
+    """Files with a key and its certificate for this machine."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    folder = tmp_path_factory.mktemp("tls")
+    key, made = str(folder / "key.pem"), str(folder / "certificate.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", key,
+         "-out", made, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return key, made
+
+
+def get_traced(url: str, plan: Any = None, **options: Any) -> Any:
+    """The segment of the service that answers, and its reply."""
+    with faultloom.starting(SIGNER, plan) as started:
+        reply = requests.get(url, timeout=10, **options)
+    assert started.history is not None
+    return child_of(started.history.segment), reply
 
 
 def ends(segment: faultloom.Segment) -> List[Any]:

@@ -1,14 +1,16 @@
-"""FastAPI and Starlette under uvicorn: traced, faulted, and named by the templates of their routes."""
+"""FastAPI and Starlette under uvicorn and hypercorn: traced, faulted, and named by the templates of their routes."""
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from pathlib import Path
 from typing import Any, Dict, List
 
+import httpx
 import pytest
 import requests
-from conftest import APPS, SIGNER, child_of, ends, trust_text
+from conftest import APPS, SIGNER, child_of, ends, get_traced, trust_text
 
 import faultloom
 from faultloom import Fault, Selector, decode_history
@@ -20,12 +22,10 @@ from faultloom.wire.carriers import cut_tail
 from faultloom.wire.envelope import decode_header
 
 
-def child(url: str, plan: Any = None) -> Any:
-    """The segment of the service that answers, and the reply."""
-    with faultloom.starting(SIGNER, plan) as started:
-        reply = requests.get(url, timeout=10)
-    assert started.history is not None
-    return child_of(started.history.segment), reply
+@pytest.fixture(params=[(), ("hypercorn",)], ids=["uvicorn", "hypercorn"])
+def serve(request: Any, peers: Any) -> Any:
+    """Starts the application on a server, given its service name."""
+    return lambda service: peers("fastapi_app", *request.param, service=service)
 
 
 def test_paths_of_starlette_as_templates() -> None:
@@ -46,29 +46,29 @@ def test_paths_of_starlette_as_templates() -> None:
         ("/boom/17", "/boom/{id}", 500),
     ],
 )
-def test_routes_name_calls(peers: Any, path: str, name: str, status: int) -> None:
-    segment, reply = child(peers("fastapi_app", service="shop").url + path)
+def test_routes_name_calls(serve: Any, path: str, name: str, status: int) -> None:
+    segment, reply = get_traced(serve("shop").url + path)
     assert (reply.status_code, segment.service, segment.name) == (status, "shop", f"GET {name}")
 
 
 @pytest.mark.parametrize("path", ["chain", "threaded"])
-def test_calls_of_both_kinds_of_endpoints_are_traced_and_faulted(peers: Any, path: str) -> None:
-    front, back = peers("fastapi_app", service="front"), peers("flask_app", service="back")
+def test_calls_of_both_kinds_of_endpoints_are_traced_and_faulted(serve: Any, peers: Any, path: str) -> None:
+    front, back = serve("front"), peers("flask_app", service="back")
     plan = [Fault("empty-reply", Selector("front", "", "GET /echo"))]
     for faults, body in ((None, "via:hello"), (plan, "via:"), (None, "via:hello")):
-        segment, reply = child(f"{front.url}/{path}?url={back.url}/echo", faults)
+        segment, reply = get_traced(f"{front.url}/{path}?url={back.url}/echo", faults)
         assert reply.text == body and ends(segment) == [("replied", 200, False, "back")]
 
 
-def test_a_callee_is_faulted_by_its_template(peers: Any) -> None:
+def test_a_callee_is_faulted_by_its_template(serve: Any) -> None:
     plan = [Fault("status", Selector(call="GET /product/{id}"), arg=503)]
     with faultloom.starting(SIGNER, plan):
-        assert requests.get(peers("fastapi_app", service="shop").url + "/product/a", timeout=10).status_code == 503
+        assert requests.get(serve("shop").url + "/product/a", timeout=10).status_code == 503
 
 
 @pytest.mark.parametrize(("path", "gap"), [("/stream?n=3", False), ("/stream?n=9000", False), ("/file", False), ("/later", False), ("/events", True)])
-def test_replies_keep_their_bytes(peers: Any, path: str, gap: bool) -> None:
-    url = peers("fastapi_app", service="shop").url + path
+def test_replies_keep_their_bytes(serve: Any, path: str, gap: bool) -> None:
+    url = serve("shop").url + path
     plain_reply = requests.get(url, timeout=10)
     with faultloom.starting(SIGNER) as started:
         reply = requests.get(url, timeout=10)
@@ -82,19 +82,33 @@ def test_replies_keep_their_bytes(peers: Any, path: str, gap: bool) -> None:
 
 def test_a_long_history_has_a_tail(peers: Any) -> None:
     back = peers("flask_app", service="back")
-    segment, reply = child(f"{peers('fastapi_app', service='shop').url}/fan?n=40&url={back.url}/echo")
+    segment, reply = get_traced(f"{peers('fastapi_app', service='shop').url}/fan?n=40&url={back.url}/echo")
     assert reply.text == "fan" and len(ends(segment)) == 40 and not segment.truncated
 
 
-def test_a_stream_that_breaks_is_a_gap(peers: Any) -> None:
+def test_a_stream_that_breaks_is_a_gap(serve: Any) -> None:
     with faultloom.starting(SIGNER) as started:
         with pytest.raises(requests.RequestException):
-            requests.get(peers("fastapi_app", service="shop").url + "/broken", timeout=10)
+            requests.get(serve("shop").url + "/broken", timeout=10)
     assert started.history is not None and ends(started.history.segment)[0][2]
 
 
-def test_untraced_requests_are_unchanged(peers: Any) -> None:
-    reply = requests.get(peers("fastapi_app", service="shop").url + "/product/a", timeout=10)
+@pytest.mark.parametrize("http2", [False, True])
+def test_hypercorn_serves_https_and_http_2(peers: Any, certificate: Any, http2: bool) -> None:
+    shop = peers("fastapi_app", "hypercorn", *certificate, service="shop")
+    url = shop.url.replace("http://", "https://")
+    context = ssl.create_default_context(cafile=certificate[1])
+    with faultloom.starting(SIGNER) as started, httpx.Client(http2=http2, verify=context) as client:
+        replies = [client.get(url + path) for path in ("/product/a", "/stream?n=9000", "/none/17")]
+    assert [reply.http_version for reply in replies] == ["HTTP/2" if http2 else "HTTP/1.1"] * 3
+    assert replies[1].text == "".join(f"line {i}\n" for i in range(9000))
+    assert started.history is not None
+    assert ends(started.history.segment) == [("replied", 200, False, "shop")] * 2 + [("replied", 404, False, "shop")]
+    assert child_of(started.history.segment).name == "GET /product/{id}"
+
+
+def test_untraced_requests_are_unchanged(serve: Any) -> None:
+    reply = requests.get(serve("shop").url + "/product/a", timeout=10)
     assert reply.text == "product" and reply.headers["cache-control"] == "max-age=60"
 
 

@@ -8,6 +8,7 @@ import http.client
 import socket
 import time
 
+import aiohttp
 import httpx
 import pytest
 import requests
@@ -56,7 +57,17 @@ def with_httpx_async(host, port, path, times, **options):
     asyncio.run(run())
 
 
-CLIENTS = pytest.mark.parametrize("client", [with_http_client, with_urllib3, with_requests, with_httpx, with_httpx_async])
+def with_aiohttp(host, port, path, times):
+    async def run():
+        async with aiohttp.ClientSession() as session:
+            for _ in range(times):
+                async with session.get(f"http://{host}:{port}{path}") as reply:
+                    await reply.read()
+
+    asyncio.run(run())
+
+
+CLIENTS = pytest.mark.parametrize("client", [with_http_client, with_urllib3, with_requests, with_httpx, with_httpx_async, with_aiohttp])
 
 
 @pytest.fixture(autouse=True)

@@ -56,6 +56,20 @@ def test_a_sampled_request_is_exported_once_with_its_callees(own_peer, peers, co
     assert child["status"] == {"code": 2}
 
 
+@pytest.mark.parametrize("app", [("aiohttp_app",), ("handler_app", "1.1"), ("fastapi_app", "hypercorn")], ids=["aiohttp", "http.server", "hypercorn"])
+def test_replies_of_sampled_requests_are_unchanged(own_peer, peers, collector, app):
+    service = own_peer(*app, service="front", FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=collector.url)
+    stock = peers(*app, sdk=False)
+    for path, status in (("/stream?n=9000", 200), ("/none/17", 404)):
+        sampled, plain = (requests.get(peer.url + path, timeout=5) for peer in (service, stock))
+        headers = [{name: value for name, value in reply.headers.items() if name.lower() != "date"} for reply in (sampled, plain)]
+        assert (sampled.status_code, sampled.content, headers[0]) == (status, plain.content, headers[1])
+    streamed, missing = until(lambda: len(collector.spans) == 2 and collector.spans)
+    assert [(span["name"], attributes(span)["http.response.status_code"]) for span in (streamed, missing)] == [
+        ("GET /stream", "200"), ("GET /none/{id}", "404")
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync", "aio"])
 def test_grpc_calls_and_streams_are_sampled_and_linked_to_their_parent(own_peer, collector, mode):
     back = own_peer("grpc_app", *mode, service="back", FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=collector.url)

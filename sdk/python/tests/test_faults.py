@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 
+import aiohttp
 import grpc
 import httpx
 import pytest
@@ -218,6 +219,14 @@ def via_httpx_async(url):
     return asyncio.run(run())
 
 
+def via_aiohttp(url):
+    async def run():
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session, session.post(url, data=b"abcdef") as reply:
+            return reply.status, await reply.read()
+
+    return asyncio.run(run())
+
+
 HTTP_ERRORS = {
     via_requests: (requests.ConnectionError, requests.ReadTimeout, requests.ConnectionError),
     via_session: (requests.ConnectionError, requests.ReadTimeout, requests.ConnectionError),
@@ -226,6 +235,7 @@ HTTP_ERRORS = {
     via_http_client: (ConnectionRefusedError, socket.timeout, ConnectionResetError),
     via_httpx: (httpx.ConnectError, httpx.ReadTimeout, httpx.ReadError),
     via_httpx_async: (httpx.ConnectError, httpx.ReadTimeout, httpx.ReadError),
+    via_aiohttp: (aiohttp.ClientConnectorError, asyncio.TimeoutError, aiohttp.ClientOSError),
 }
 
 

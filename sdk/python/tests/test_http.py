@@ -10,6 +10,7 @@ import io
 import threading
 import urllib.request
 
+import aiohttp
 import httpx
 import pytest
 import requests
@@ -52,7 +53,15 @@ def get_httpx_async(url, **headers):
     return asyncio.run(run())
 
 
-CLIENTS = pytest.mark.parametrize("client", [get_requests, get_urllib3, get_urllib, get_httpx, get_httpx_async])
+def get_aiohttp(url, **headers):
+    async def run():
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as reply:
+            return reply.status, await reply.read(), {k.lower(): v for k, v in reply.headers.items()}
+
+    return asyncio.run(run())
+
+
+CLIENTS = pytest.mark.parametrize("client", [get_requests, get_urllib3, get_urllib, get_httpx, get_httpx_async, get_aiohttp])
 
 
 @CLIENTS
@@ -279,9 +288,9 @@ def test_a_history_of_another_call_is_a_gap():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         with faultloom.starting(SIGNER) as started:
-            for get in (get_requests, get_httpx, get_httpx_async):
+            for get in (get_requests, get_httpx, get_httpx_async, get_aiohttp):
                 assert get(f"http://127.0.0.1:{server.server_port}/")[1] == b"cached"
-        assert ends(started.history.segment) == [("replied", 200, True, None)] * 3
+        assert ends(started.history.segment) == [("replied", 200, True, None)] * 4
     finally:
         server.shutdown()
 
@@ -397,28 +406,28 @@ def test_a_connection_derived_from_urllib3s_raises_urllib3s_exceptions(cut_url):
 def test_a_callee_without_the_sdk_is_a_gap(peers):
     stock = peers("flask_app", sdk=False)
     with faultloom.starting(SIGNER) as started:
-        for get in (get_requests, get_urllib3, get_urllib, get_httpx, get_httpx_async):
+        for get in (get_requests, get_urllib3, get_urllib, get_httpx, get_httpx_async, get_aiohttp):
             assert get(stock.url + "/echo")[1] == b"hello"
             assert len(get(stock.url + "/big?n=5000000")[1]) == 5_000_000
-    assert ends(started.history.segment) == [("replied", 200, True, None)] * 10
+    assert ends(started.history.segment) == [("replied", 200, True, None)] * 12
 
 
 def test_a_real_refusal_is_a_failure_with_a_gap(own_peer):
     gone = own_peer("flask_app", sdk=False)
     gone.stop()
     with faultloom.starting(SIGNER) as started:
-        for get in (get_requests, get_httpx, get_httpx_async):
-            with pytest.raises((requests.ConnectionError, httpx.ConnectError)):
+        for get in (get_requests, get_httpx, get_httpx_async, get_aiohttp):
+            with pytest.raises((requests.ConnectionError, httpx.ConnectError, aiohttp.ClientConnectorError)):
                 get(gone.url + "/echo")
-    assert ends(started.history.segment) == [("failed", 14, True, None)] * 3
+    assert ends(started.history.segment) == [("failed", 14, True, None)] * 4
 
 
 def test_a_redirect_is_two_calls_and_a_forwarded_envelope_is_replaced(peers):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER) as started:
-        for get in (get_requests, get_httpx):
+        for get in (get_requests, get_httpx, get_aiohttp):
             assert get(front.url + "/echo", **{"X-Faultloom": "foreign"})[0] == 200
-    assert ends(started.history.segment) == [("replied", 200, False, "front")] * 2
+    assert ends(started.history.segment) == [("replied", 200, False, "front")] * 3
 
 
 @pytest.mark.parametrize("how", ["here", "thread", "pool"])

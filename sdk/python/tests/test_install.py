@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import textwrap
 
 import pytest
 import requests
-from conftest import APPS, SIGNER, SOURCE, clean_environment, ends, trust_text
+from conftest import APPS, SIGNER, SOURCE, child_of, clean_environment, ends, trust_text
 
 import faultloom
 
@@ -101,24 +100,46 @@ def test_the_launcher_keeps_an_existing_pythonpath_and_explains_itself(tmp_path)
     assert missing.returncode == 127 and "not found" in missing.stderr
 
 
-def test_gunicorn_serves_through_the_launcher(tmp_path):
-    pytest.importorskip("gunicorn")
-    (tmp_path / "service.py").write_text(
-        textwrap.dedent(
-            """
-            import flask
-            app = flask.Flask("service")
-            @app.get("/cart/<int:id>")
-            def cart(id): return flask.Response(b"x" * id)
-            """
-        )
-    )
+FLASK_SERVICE = """
+import flask
+app = flask.Flask("service")
+@app.get("/cart/<int:id>")
+def cart(id): return flask.Response(b"x" * id)
+"""
+FASTAPI_SERVICE = """
+from fastapi import FastAPI, Response
+app = FastAPI()
+@app.get("/cart/{id}")
+def cart(id: int): return Response(b"x" * id)
+"""
+AIOHTTP_SERVICE = """
+from aiohttp import web
+async def cart(request): return web.Response(body=b"x" * int(request.match_info["id"]))
+def app(argv):
+    app = web.Application()
+    app.router.add_get("/cart/{id}", cart)
+    return app
+"""
+
+
+@pytest.mark.parametrize(
+    ("service", "arguments"),
+    [
+        (FLASK_SERVICE, ["gunicorn", "-b", "127.0.0.1:PORT", "service:app"]),
+        (FASTAPI_SERVICE, ["hypercorn", "-b", "127.0.0.1:PORT", "service:app"]),
+        (AIOHTTP_SERVICE, ["-m", "aiohttp.web", "-H", "127.0.0.1", "-P", "PORT", "service:app"]),
+    ],
+    ids=["gunicorn", "hypercorn", "aiohttp"],
+)
+def test_servers_start_through_the_launcher(tmp_path, service, arguments):
+    (tmp_path / "service.py").write_text(service)
     import socket
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    code = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import faultloom.launcher as l; sys.argv[1:] = {['gunicorn', '-b', f'127.0.0.1:{port}', 'service:app']!r}; l.main()"
+    arguments = [argument.replace("PORT", str(port)) for argument in arguments]
+    code = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import faultloom.launcher as l; sys.argv[1:] = {arguments!r}; l.main()"
     env = clean_environment(FAULTLOOM_TRUST=trust_text().replace("\n", ";"), FAULTLOOM_SERVICE="unicorn")
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -136,6 +157,7 @@ def test_gunicorn_serves_through_the_launcher(tmp_path):
             for size in (3, 40_000, 100, 5_000_000):
                 assert session.get(f"http://127.0.0.1:{port}/cart/{size}", timeout=10).content == b"x" * size
         assert ends(started.history.segment) == [("replied", 200, False, "unicorn")] * 4
+        assert child_of(started.history.segment).name == "GET /cart/{id}"
     finally:
         process.terminate()
         process.wait(20)
@@ -162,6 +184,27 @@ def test_an_unsupported_grpcio_is_refused_by_name_and_left_alone(tmp_path):
     (package / "_channel.py").write_text("class Channel:\n    def unary_unary(self): return 'original'\n")
     ran = python("-c", "import grpc; print(grpc._channel.Channel().unary_unary())", PYTHONPATH=f"{BOOT}:{tmp_path}")
     assert ran.stdout.strip() == "original" and ran.stderr.count("\n") == 1 and "grpcio 1.50.0 is not supported" in ran.stderr
+
+
+@pytest.mark.parametrize("version", ["3.7.4", "4.0.0", "3.14.5"])
+def test_an_aiohttp_that_is_unsupported_or_of_another_form_is_left_alone(tmp_path, version):
+    package = tmp_path / "aiohttp"
+    package.mkdir()
+    (package / "__init__.py").write_text(f"__version__ = '{version}'\n")
+    (package / "client.py").write_text("class BaseConnector:\n    def connect(self): return 'original'\n")
+    (package / "web_protocol.py").write_text("class RequestHandler:\n    def _handle_request(self): return 'original'\n")
+    code = "from aiohttp import client, web_protocol as w; print(client.BaseConnector().connect(), w.RequestHandler()._handle_request())"
+    ran = python("-c", code, PYTHONPATH=f"{BOOT}:{tmp_path}")
+    reason = "could not be patched" if version == "3.14.5" else f"{version} is not supported"
+    assert ran.stdout.strip() == "original original"
+    assert ran.stderr.count("\n") == 2 and ran.stderr.count(reason) == 2 and "aiohttp" in ran.stderr
+
+
+def test_a_hook_of_http_server_that_fails_is_undone():
+    code = "import http.server as s; print(s.BaseHTTPRequestHandler.parse_request.__code__.co_filename.endswith('http/server.py'))"
+    break_it = "import faultloom.hooks.http.http_server as h; del h._socket_attribute; "
+    ran = python("-c", break_it + code, PYTHONPATH=f"{BOOT}:{SOURCE.parent}")
+    assert ran.stdout.strip() == "True" and ran.stderr.count("\n") == 1 and "http.server could not be patched" in ran.stderr
 
 
 TWICE = """
@@ -207,7 +250,7 @@ def test_hooked_modules_keep_their_own_loader_and_reload():
 
 
 def test_importing_the_package_imports_none_of_the_libraries():
-    code = "import sys, faultloom.auto; print(sorted({'grpc', 'flask', 'httpx', 'http.client', 'requests', 'asyncio'} & set(sys.modules)))"
+    code = "import sys, faultloom.auto; print(sorted({'grpc', 'flask', 'httpx', 'aiohttp', 'http.client', 'http.server', 'requests', 'asyncio'} & set(sys.modules)))"
     assert python("-c", code, PYTHONPATH=str(SOURCE.parent)).stdout.strip() == "[]"
 
 

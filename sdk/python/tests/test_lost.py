@@ -15,7 +15,7 @@ from faultloom import Fault, Selector
 from faultloom.scope.unscoped import OPEN_SCOPES, SENT_UNSCOPED, UNSCOPED_CALLS_MAX, count_unscoped
 from faultloom.wire.history import CALL_FAILED, RECV_RESPONSE, SEND_REQUEST, UNSCOPED_CALLS
 
-HTTP = ("http.client", "requests", "httpx", "httpx-async")
+HTTP = ("http.client", "requests", "httpx", "httpx-async", "aiohttp")
 GRPC = ("grpc", "grpc-with-call", "grpc-future", "grpc-stream", "grpc-aio", "grpc-aio-stream")
 CLIENTS = pytest.mark.parametrize("client", [*HTTP, *GRPC])
 

@@ -27,7 +27,7 @@ def status_of(folder, code, **env):
 
 
 def test_it_contains_service_trust_and_hooked_libraries(tmp_path):
-    ran, files = status_of(tmp_path, "import http.client, grpc, grpc.aio, flask, httpx", FAULTLOOM_SERVICE="fro/nt")
+    ran, files = status_of(tmp_path, "import http.client, grpc, grpc.aio, flask, httpx, aiohttp.web", FAULTLOOM_SERVICE="fro/nt")
     pid = int(ran.stdout)
     (status,) = files.values()
     assert list(files) == [f"fro_nt.{pid}.json"]
@@ -36,7 +36,7 @@ def test_it_contains_service_trust_and_hooked_libraries(tmp_path):
         "service": "fro/nt", "pid": pid, "sdk": "python", "version": faultloom.__version__,
         "runtime": f"CPython {platform.python_version()}", "trust": "keys",
     }  # fmt: skip
-    assert set(libraries) == {"http.client", "grpcio", "grpc.aio", "Flask", "httpx"}
+    assert set(libraries) == {"http.client", "http.server", "grpcio", "grpc.aio", "Flask", "httpx", "aiohttp", "aiohttp.web"}
     assert all(library["state"] == "hooked" and library["reason"] == "" for library in libraries.values())
     import grpc
 

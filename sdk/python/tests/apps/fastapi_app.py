@@ -1,7 +1,11 @@
-"""A FastAPI service with a mounted Starlette application. It does not import Faultloom."""
+"""A FastAPI service with a mounted Starlette application. It does not import Faultloom.
+
+``fastapi_app.py [hypercorn [KEY CERTIFICATE]]``: on hypercorn instead of uvicorn, with these files for ``https://``.
+"""
 
 import asyncio
 import socket
+import sys
 
 import httpx
 import requests
@@ -117,6 +121,16 @@ app.mount("/v1/{tenant}", mounted)
 app.mount("/static", StaticFiles(directory="."))
 
 listener = socket.create_server(("127.0.0.1", 0))
-server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
 announce(listener.getsockname()[1])
-server.run(sockets=[listener])
+if sys.argv[1:2] == ["hypercorn"]:
+    import hypercorn.asyncio
+
+    config = hypercorn.Config()
+    config.bind = [f"fd://{listener.fileno()}"]
+    config.loglevel = "CRITICAL"
+    if len(sys.argv) > 2:
+        config.keyfile, config.certfile = sys.argv[2:]
+    asyncio.run(hypercorn.asyncio.serve(app, config))
+else:
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    server.run(sockets=[listener])

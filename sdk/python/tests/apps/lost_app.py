@@ -37,6 +37,13 @@ async def with_httpx_async():
         await client.get(f"http://{HTTP}/echo", timeout=10)
 
 
+async def with_aiohttp():
+    import aiohttp  # which takes time, and most tests do not need it
+
+    async with aiohttp.ClientSession() as session, session.get(f"http://{HTTP}/echo") as reply:
+        await reply.read()
+
+
 async def with_grpc_aio(kind):
     async with grpc.aio.insecure_channel(GRPC) as own:
         if kind == "unary":
@@ -50,6 +57,7 @@ CLIENTS = {
     "requests": lambda: requests.get(f"http://{HTTP}/echo", timeout=10),
     "httpx": lambda: httpx.get(f"http://{HTTP}/echo", timeout=10),
     "httpx-async": lambda: asyncio.run(with_httpx_async()),
+    "aiohttp": lambda: asyncio.run(with_aiohttp()),
     "grpc": lambda: channel.unary_unary("/t.T/Echo")(b"x", timeout=10),
     "grpc-with-call": lambda: channel.unary_unary("/t.T/Echo").with_call(b"x", timeout=10),
     "grpc-future": lambda: channel.unary_unary("/t.T/Echo").future(b"x", timeout=10).result(),

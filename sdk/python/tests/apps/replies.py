@@ -9,6 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 
+import aiohttp
 import flask
 import grpc
 import grpc.aio
@@ -20,6 +21,8 @@ from werkzeug.serving import make_server
 
 #: longer than any test
 TIMEOUT_S = 60.0
+#: for aiohttp, which waits for more of a reply after a chunk with an invalid size
+AIOHTTP_TIMEOUT_S = 4.0
 CHUNK_BYTES = 100
 
 app = flask.Flask("replies")
@@ -227,6 +230,42 @@ aio_loop = asyncio.new_event_loop()
 threading.Thread(target=aio_loop.run_forever, daemon=True).start()
 
 
+class AiohttpClient:
+    """A session in the event loop that keeps running."""
+
+    def __init__(self, timeout_s):
+        run_aio(self.open(timeout_s))
+
+    async def open(self, timeout_s):
+        self.session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=min(timeout_s, AIOHTTP_TIMEOUT_S)))
+
+    def close(self):
+        run_aio(self.session.close())
+
+
+async def aiohttp_call(observed, target, limits, read):
+    async with limits.client.session.request(limits.method, f"http://{target}", data=limits.body) as reply:
+        observed.status = reply.status
+        await read(reply.content)
+
+
+def by_aiohttp(observed, target, limits):
+    async def read(content):
+        async for data in content.iter_chunked(CHUNK_BYTES):
+            observed.bytes += data
+
+    limits.reused(lambda: AiohttpClient(limits.timeout_s))
+    run_aio(canceled_after(aiohttp_call(observed, target, limits, read), limits))
+
+
+def by_aiohttp_whole(observed, target, limits):
+    async def read(content):
+        observed.bytes = await content.read()
+
+    limits.reused(lambda: AiohttpClient(limits.timeout_s))
+    run_aio(canceled_after(aiohttp_call(observed, target, limits, read), limits))
+
+
 def by_grpc_aio(observed, target, limits):
     async def call():
         address, method = channel_and_method(target)
@@ -261,6 +300,8 @@ LIBRARIES = {
     "httpx": by_httpx,
     "httpx-whole": by_httpx_whole,
     "httpx-async": by_httpx_async,
+    "aiohttp": by_aiohttp,
+    "aiohttp-whole": by_aiohttp_whole,
     "grpc": by_grpc,
     "grpc-future": by_grpc_future,
     "grpc-stream": by_grpc_stream,

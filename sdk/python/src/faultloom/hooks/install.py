@@ -30,18 +30,22 @@ class _Hook(NamedTuple):
     below: str = ""
 
 
+_AIOHTTP = ("aiohttp:__version__", "3.8", "4")
 _GRPC = ("grpc._grpcio_metadata:__version__", "1.60", "2")
 
 _HOOKS = (
     _Hook("threading", "threading", "faultloom.hooks.threads", "patch_threading"),
     _Hook("concurrent.futures.thread", "concurrent.futures", "faultloom.hooks.threads", "patch_executor"),
     _Hook("http.client", "http.client", "faultloom.hooks.http.client"),
+    _Hook("http.server", "http.server", "faultloom.hooks.http.http_server"),
     _Hook("urllib3.connectionpool", "urllib3", "faultloom.hooks.http.client", "patch_urllib3"),
     _Hook("flask.app", "Flask", "faultloom.hooks.http.flask", "patch", "flask", "2.2", "4"),
     _Hook("django.core.handlers.wsgi", "Django", "faultloom.hooks.http.django", "patch", "django", "3.2", "7"),
     _Hook("django.core.handlers.asgi", "Django", "faultloom.hooks.http.django", "patch_asgi", "django", "3.2", "7"),
     _Hook("starlette.applications", "Starlette", "faultloom.hooks.http.starlette", "patch", "starlette", "0.27", "2"),
     _Hook("httpx", "httpx", "faultloom.hooks.http.httpx", "patch", "httpx:__version__", "0.24", "1"),
+    _Hook("aiohttp.client", "aiohttp", "faultloom.hooks.http.aiohttp_client", "patch", *_AIOHTTP),
+    _Hook("aiohttp.web_protocol", "aiohttp.web", "faultloom.hooks.http.aiohttp_server", "patch", *_AIOHTTP),
     _Hook("grpc._channel", "grpcio", "faultloom.hooks.grpc.client", "patch", *_GRPC),
     _Hook("grpc._server", "grpcio", "faultloom.hooks.grpc.server", "patch", *_GRPC),
     _Hook("grpc.aio._channel", "grpc.aio", "faultloom.hooks.grpc.aio_client", "patch", *_GRPC),

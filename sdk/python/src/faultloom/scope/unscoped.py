@@ -25,7 +25,7 @@ OPEN_SCOPES: Set[Any] = set()
 
 #: packages that send the program's calls: their lines are not where the program makes them
 _LIBRARIES = frozenset(
-    ("anyio", "asyncio", "concurrent", "contextlib", "faultloom", "grpc", "http", "httpcore", "httpx", "requests", "threading", "urllib", "urllib3")
+    ("aiohttp", "anyio", "asyncio", "concurrent", "contextlib", "faultloom", "grpc", "http", "httpcore", "httpx", "requests", "threading", "urllib", "urllib3")
 )  # fmt: skip
 
 

@@ -9,13 +9,11 @@ from typing import Any, Awaitable, Callable, List, Mapping, MutableMapping, Opti
 from urllib.parse import quote
 
 from ...scope.current import CURRENT_SCOPE, IN_UNTRACED_REQUEST
-from ...scope.process import IncomingRequest
 from ...scope.scope import Scope
 from ...scope.unscoped import OPEN_SCOPES
-from ...wire.carriers import REQUEST_HEADER, last_value
 from ...wire.names import normalize_http_name, raw_http_name
-from ..process import this_process
 from .held_reply import HOLD_BYTES, HeldReply, tail_of
+from .incoming import open_scope
 
 ASGIScope = MutableMapping[str, Any]
 Application = Callable[[ASGIScope, Any, Any], Awaitable[None]]
@@ -24,7 +22,6 @@ Route = Callable[[Mapping[str, Any]], str]
 
 #: in the scope of a traced request, for what frameworks add about it
 SERVED_KEY = "faultloom.served"
-_ENVELOPE, _TRACEPARENT, _BAGGAGE = REQUEST_HEADER.encode(), b"traceparent", b"baggage"
 #: with these, an application lets the server send a file whose bytes it does not see
 _FILE_EXTENSIONS = ("http.response.pathsend", "http.response.zerocopysend")
 
@@ -44,14 +41,8 @@ async def serve(app: Application, asgi: ASGIScope, receive: Any, send: Any, rout
     """Runs ``app`` for one request, inside a scope if the request has a valid envelope or is sampled."""
     if asgi["type"] != "http" or SERVED_KEY in asgi:
         return await app(asgi, receive, send)
-    process = this_process()
     headers = asgi["headers"]
-    scope: Optional[Scope] = None
-    if process.entry.sample_one_in or any(name in (_ENVELOPE, _BAGGAGE) for name, _ in headers):
-        own = _values(headers, _ENVELOPE)
-        traceparent = (_values(headers, _TRACEPARENT) or [""])[0]
-        baggage = ",".join(_values(headers, _BAGGAGE))
-        scope = process.open_scope(IncomingRequest(last_value(own) if own else None, traceparent, baggage))
+    scope = open_scope(lambda name: _values(headers, name.encode()))
     if scope is None:
         if not OPEN_SCOPES:
             return await app(asgi, receive, send)
@@ -122,8 +113,8 @@ class _Reply:
         if more:
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
             return
-        end = self._finish_scope()
-        tail = tail_of(end) if reply.has_tail else b""
+        history = self._finish_scope()
+        tail = tail_of(history) if reply.has_tail else b""
         await self._send({"type": "http.response.body", "body": data + tail, "more_body": False})
 
     async def _send_start(self, history: Optional[bytes], may_have_tail: bool = True) -> bytes:

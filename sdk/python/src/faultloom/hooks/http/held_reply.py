@@ -57,7 +57,8 @@ class HeldReply:
     def head(self, history: Optional[bytes], may_have_tail: bool = True) -> Tuple[Headers, bytes]:
         """The headers to send, with the history of a complete reply or without (None).
 
-        Also returns what follows the held body. ``may_have_tail``: the end of the body will be known.
+        Also returns what follows the held body. ``may_have_tail``: the framing of the reply permits it, and the end of
+        the body will be known.
         """
         headers = [(name, value) for name, value in self.headers if name.lower() not in (HISTORY_HEADER, REPLY_HEADER)]
         end = b""
@@ -67,7 +68,7 @@ class HeldReply:
                 headers.append((REPLY_HEADER, "tail" if self.has_tail else "gap"))
             elif len(history) <= HEADER_BYTES:
                 headers.append((HISTORY_HEADER, encode_header(history)))
-            elif self._allows_tail():
+            elif may_have_tail and self._allows_tail():
                 self.has_tail = True
                 headers.append((REPLY_HEADER, "tail"))
                 end = tail_of(history)
