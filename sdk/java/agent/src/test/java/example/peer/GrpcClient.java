@@ -7,7 +7,6 @@ import io.grpc.ManagedChannel;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
-import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
 import io.grpc.stub.ClientCalls;
 import io.grpc.stub.StreamObserver;
 import java.util.Map;
@@ -22,7 +21,7 @@ final class GrpcClient {
     private GrpcClient() {}
 
     private static ManagedChannel channel(String address) {
-        return CHANNELS.computeIfAbsent(address, a -> NettyChannelBuilder.forTarget(a).usePlaintext().build());
+        return CHANNELS.computeIfAbsent(address, a -> GrpcTransport.channel(a).usePlaintext().build());
     }
 
     /** {@code OK text} or {@code CODE description}; a method {@code Name@ms} has that deadline. */

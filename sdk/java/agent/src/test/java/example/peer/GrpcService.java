@@ -6,10 +6,8 @@ import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Server;
 import io.grpc.ServerServiceDefinition;
 import io.grpc.Status;
-import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
 import io.grpc.stub.ServerCalls;
 import io.grpc.stub.StreamObserver;
-import java.net.InetSocketAddress;
 import java.util.function.Consumer;
 
 /**
@@ -36,8 +34,7 @@ final class GrpcService {
                 .addMethod(GrpcMethods.method("Up", MethodType.CLIENT_STREAMING), ServerCalls.asyncClientStreamingCall(GrpcService::up))
                 .addMethod(GrpcMethods.method("Both", MethodType.BIDI_STREAMING), ServerCalls.asyncBidiStreamingCall(GrpcService::both))
                 .build();
-        Server server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0))
-                .maxInboundMessageSize(Integer.getInteger("peer.limit", 4 << 20)).addService(service).build().start();
+        Server server = GrpcTransport.server().maxInboundMessageSize(Integer.getInteger("peer.limit", 4 << 20)).addService(service).build().start();
         return server.getPort();
     }
 

@@ -57,7 +57,9 @@ final class HttpClients {
                             .thenCompose(first -> CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray()))
                             .thenApplyAsync(HttpClients::format).get(30, TimeUnit.SECONDS);
                 case "url":
-                    return url(method, url, body);
+                    return url(method, url, body, false);
+                case "url-connect":
+                    return url(method, url, body, true);
                 case "okhttp":
                     try (Response response = okhttp(url).newCall(okhttpRequest(method, url, body)).execute()) {
                         return format(response);
@@ -83,6 +85,12 @@ final class HttpClients {
                         }
                     });
                     return end.get(30, TimeUnit.SECONDS);
+                case "webclient":
+                    return WebClients.call(method, url, body);
+                case "webclient-text":
+                    return WebClients.text(method, url, body);
+                case "webclient-flux":
+                    return WebClients.callInParts(method, url, body);
                 default:
                     return "no such client: " + client;
             }
@@ -102,7 +110,8 @@ final class HttpClients {
         return builder.method(method, body.isEmpty() ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(body)).build();
     }
 
-    private static String url(String method, String url, String body) throws IOException {
+    /** {@code connects}: explicitly, before it reads. */
+    private static String url(String method, String url, String body, boolean connects) throws IOException {
         HttpURLConnection connection = (HttpURLConnection) new URL(url.replaceFirst("@[0-9]+$", "")).openConnection();
         int at = url.lastIndexOf('@');
         int timeoutMs = at < 0 ? 30_000 : Integer.parseInt(url.substring(at + 1));
@@ -114,6 +123,9 @@ final class HttpClients {
             // the default is a form, which containers parse themselves
             connection.setRequestProperty("Content-Type", "text/plain");
             connection.getOutputStream().write(body.getBytes(UTF_8));
+        }
+        if (connects) {
+            connection.connect();
         }
         int status = connection.getResponseCode();
         if (connection.getHeaderFields().keySet().stream().anyMatch(name -> name != null && name.toLowerCase().startsWith("x-faultloom"))) {

@@ -2,10 +2,14 @@ package example.peer;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsExchange;
+import com.sun.net.httpserver.HttpsServer;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.security.GeneralSecurityException;
 import java.util.concurrent.Executors;
 
 /** The JDK's HTTP server. */
@@ -13,7 +17,16 @@ final class HttpService {
     private HttpService() {}
 
     static int start() throws IOException {
-        HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        return start(HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0));
+    }
+
+    static int startSecure() throws IOException, GeneralSecurityException {
+        HttpsServer server = HttpsServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        server.setHttpsConfigurator(new HttpsConfigurator(Tls.context()));
+        return start(server);
+    }
+
+    private static int start(HttpServer server) {
         server.setExecutor(Executors.newFixedThreadPool(8));
         server.createContext("/", HttpService::handle);
         server.start();
@@ -21,6 +34,9 @@ final class HttpService {
     }
 
     private static void handle(HttpExchange exchange) throws IOException {
+        if (exchange.getHttpContext().getServer() instanceof HttpsServer) {
+            ((HttpsExchange) exchange).getSSLSession().getPeerHost(); // handlers of HTTPS may use this type
+        }
         String body = new String(exchange.getRequestBody().readAllBytes());
         HttpReply reply = HttpReply.to(exchange.getRequestURI().getPath(), body);
         reply.headers.forEach(exchange.getResponseHeaders()::set);

@@ -34,6 +34,16 @@ public final class Main {
                 return TomcatService.start();
             case "spring":
                 return SpringService.start();
+            case "https":
+                return HttpService.startSecure();
+            case "tomcat-tls":
+                return TomcatService.startSecure();
+            case "jetty-tls":
+                return JettyService.startSecure();
+            case "webflux":
+                return WebFluxService.start();
+            case "webflux-tls":
+                return WebFluxService.startSecure();
             case "jetty":
                 return JettyService.start();
             default:

@@ -38,11 +38,19 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiFunction;
 import okhttp3.Callback;
 import okhttp3.OkHttpClient;
 import okhttp3.Request;
 import okhttp3.RequestBody;
 import okhttp3.Response;
+import org.springframework.core.io.buffer.DataBuffer;
+import org.springframework.core.io.buffer.DataBufferUtils;
+import org.springframework.http.HttpMethod;
+import org.springframework.http.client.reactive.ReactorClientHttpConnector;
+import org.springframework.web.reactive.function.client.ClientResponse;
+import org.springframework.web.reactive.function.client.WebClient;
+import reactor.core.publisher.Mono;
 
 /** Calls the scripted server of {@code xtask replies} with each client library, see xtask/src/replies/driver.rs. */
 public final class ReplyDriver {
@@ -59,6 +67,8 @@ public final class ReplyDriver {
         LIBRARIES.put("okhttp-async", ReplyDriver::okhttpAsync);
         LIBRARIES.put("url", ReplyDriver::url);
         LIBRARIES.put("url-input", ReplyDriver::urlInput);
+        LIBRARIES.put("webclient", (call, out) -> webClient(call, out, ReplyDriver::readAtOnce));
+        LIBRARIES.put("webclient-flux", (call, out) -> webClient(call, out, ReplyDriver::readInParts));
         LIBRARIES.put("grpc", (call, out) -> grpc(call, out, MethodType.UNARY));
         LIBRARIES.put("grpc-stream", (call, out) -> grpc(call, out, MethodType.SERVER_STREAMING));
     }
@@ -81,6 +91,7 @@ public final class ReplyDriver {
         String method;
         /** The same for all calls of a case. */
         OkHttpClient okhttp;
+        WebClient webClient;
 
         URI uri() {
             return URI.create("http://" + target);
@@ -242,6 +253,32 @@ public final class ReplyDriver {
         }
     }
 
+    private static Mono<Void> readAtOnce(ClientResponse response, Observed out) {
+        return response.bodyToMono(byte[].class).doOnNext(out.bytes::writeBytes).then();
+    }
+
+    private static Mono<Void> readInParts(ClientResponse response, Observed out) {
+        return response.bodyToFlux(DataBuffer.class).doOnNext(buffer -> {
+            byte[] bytes = new byte[buffer.readableByteCount()];
+            buffer.read(bytes);
+            DataBufferUtils.release(buffer);
+            synchronized (out) {
+                out.bytes.writeBytes(bytes);
+            }
+        }).then();
+    }
+
+    private static void webClient(Call call, Observed out, BiFunction<ClientResponse, Observed, Mono<Void>> read) throws Exception {
+        WebClient.RequestBodySpec request = call.webClient.method(HttpMethod.valueOf(call.method)).uri(call.uri());
+        WebClient.RequestHeadersSpec<?> complete = call.method.equals("POST") ? request.bodyValue(BODY) : request;
+        CompletableFuture<Void> future = complete.exchangeToMono(response -> {
+            out.status = response.statusCode().value();
+            return read.apply(response, out);
+        }).toFuture();
+        call.cancelLater(() -> future.cancel(true));
+        future.get();
+    }
+
     private static final MethodDescriptor.Marshaller<BytesValue> MESSAGE = ProtoUtils.marshaller(BytesValue.getDefaultInstance());
 
     private static void grpc(Call call, Observed out, MethodType type) throws Exception {
@@ -304,6 +341,10 @@ public final class ReplyDriver {
         call.cancelMs = Long.parseLong(parts[4]);
         call.target = parts[5];
         call.okhttp = new OkHttpClient.Builder().callTimeout(Duration.ofMillis(call.timeoutMs)).build();
+        reactor.netty.http.client.HttpClient netty = reactor.netty.http.client.HttpClient.create();
+        call.webClient = WebClient.builder().clientConnector(new ReactorClientHttpConnector(
+                call.timeoutMs == 0 ? netty : netty.responseTimeout(Duration.ofMillis(call.timeoutMs))))
+                .codecs(codecs -> codecs.defaultCodecs().maxInMemorySize(-1)).build();
         List<String> results = new ArrayList<>();
         for (String method : parts[2].split(",")) {
             call.method = method;

@@ -5,11 +5,12 @@ import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.takesNoArguments;
 
 import dev.faultloom.agent.advice.GrpcAdvice;
+import java.util.List;
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /** Installs the hooks of grpc-java: every server and channel gets our interceptor when it is built. */
 final class GrpcInstaller {
-    private static final Library GRPC = new Library("grpc-java", "grpc", "1.38",
+    private static final Library GRPC = new Library("grpc-java", List.of("grpc"), "1.38",
             loader -> LibraryVersions.constant(loader, "io.grpc.internal.GrpcUtil", "IMPLEMENTATION_VERSION"));
 
     private GrpcInstaller() {}

@@ -56,9 +56,11 @@ final class HookInstaller {
         return supported.computeIfAbsent(loader, l -> new ConcurrentHashMap<>()).computeIfAbsent(library, l -> {
             String version = library.version(loader);
             String reason = library.refusal(version);
-            if (reason == null && library.hooks != null) {
+            if (reason == null) {
                 try {
-                    injector.inject(loader, library.hooks, module == null ? null : (Module) module.unwrap());
+                    for (String hooks : library.hooks) {
+                        injector.inject(loader, hooks, module == null ? null : (Module) module.unwrap());
+                    }
                 } catch (Exception | LinkageError e) {
                     reason = "its hooks cannot be loaded: " + (e.getCause() == null ? e : e.getCause());
                 }

@@ -44,6 +44,8 @@ public final class Installer {
         builder = UrlConnectionInstaller.add(builder, installer, instrumentation);
         builder = OkHttpInstaller.add(builder, installer);
         builder = ServletInstaller.add(builder, installer);
+        builder = ReactorInstaller.add(builder, installer);
+        builder = WebFluxInstaller.add(builder, installer);
         builder = GrpcInstaller.add(builder, installer);
         builder.installOn(instrumentation);
     }

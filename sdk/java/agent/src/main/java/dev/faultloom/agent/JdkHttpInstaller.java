@@ -4,6 +4,7 @@ import static net.bytebuddy.matcher.ElementMatchers.named;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
 import dev.faultloom.agent.advice.JdkHttpAdvice;
+import java.util.List;
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /**
@@ -11,8 +12,8 @@ import net.bytebuddy.agent.builder.AgentBuilder;
  * chains.
  */
 final class JdkHttpInstaller {
-    private static final Library CLIENT = new Library("java.net.http", "jdkhttp", null, loader -> System.getProperty("java.version"));
-    private static final Library SERVER = new Library("com.sun.net.httpserver", "httpserver", null, loader -> System.getProperty("java.version"));
+    private static final Library CLIENT = new Library("java.net.http", List.of("jdkhttp"), null, loader -> System.getProperty("java.version"));
+    private static final Library SERVER = new Library("com.sun.net.httpserver", List.of("httpserver"), null, loader -> System.getProperty("java.version"));
 
     private JdkHttpInstaller() {}
 

@@ -1,19 +1,20 @@
 package dev.faultloom.agent;
 
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.Function;
 
 /** A library that has hooks. */
 final class Library {
     /** The name in the status file and in messages. */
     final String name;
-    /** The folder of its hooks under {@code dev/faultloom/hooks}, or null: they are on the boot class path. */
-    final String hooks;
+    /** The folders of its hooks under {@code dev/faultloom/hooks}; none: they are on the boot class path. */
+    final List<String> hooks;
     /** The oldest supported version, or null: any. */
     private final String oldest;
     private final Function<ClassLoader, String> version;
 
-    Library(String name, String hooks, String oldest, Function<ClassLoader, String> version) {
+    Library(String name, List<String> hooks, String oldest, Function<ClassLoader, String> version) {
         this.name = name;
         this.hooks = hooks;
         this.oldest = oldest;

@@ -5,11 +5,12 @@ import static net.bytebuddy.matcher.ElementMatchers.takesNoArguments;
 
 import dev.faultloom.agent.advice.OkHttpAdvice;
 import dev.faultloom.agent.advice.OkHttpListenerAdvice;
+import java.util.List;
 import net.bytebuddy.agent.builder.AgentBuilder;
 
 /** Installs the hooks of OkHttp 3.12 and newer. */
 final class OkHttpInstaller {
-    private static final Library OKHTTP = new Library("okhttp", "okhttp", "3.12", OkHttpInstaller::version);
+    private static final Library OKHTTP = new Library("okhttp", List.of("okhttp"), "3.12", OkHttpInstaller::version);
 
     private OkHttpInstaller() {}
 

@@ -11,6 +11,7 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
 import dev.faultloom.agent.advice.ServletAdvice;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
 import net.bytebuddy.agent.builder.AgentBuilder;
@@ -29,7 +30,7 @@ final class ServletInstaller {
 
     private static AgentBuilder add(AgentBuilder builder, HookInstaller installer, String name) {
         String api = name + ".servlet.";
-        Library library = new Library(name + ".servlet", name, null, loader -> LibraryVersions.ofJar(loader, api + "Servlet"));
+        Library library = new Library(name + ".servlet", List.of(name), null, loader -> LibraryVersions.ofJar(loader, api + "Servlet"));
         ElementMatcher.Junction<MethodDescription> handlesRequest = not(isAbstract())
                 .and(takesArgument(0, named(api + "ServletRequest"))).and(takesArgument(1, named(api + "ServletResponse")));
         ElementMatcher.Junction<MethodDescription> entry = handlesRequest.and(named("service").and(takesArguments(2))

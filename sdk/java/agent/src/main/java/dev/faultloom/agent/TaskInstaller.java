@@ -13,6 +13,7 @@ import static net.bytebuddy.matcher.ElementMatchers.takesNoArguments;
 import dev.faultloom.agent.advice.TaskAdvice;
 import dev.faultloom.hooks.tasks.TaskPropagation;
 import java.lang.reflect.Method;
+import java.util.List;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.MemberSubstitution;
 
@@ -30,7 +31,7 @@ import net.bytebuddy.asm.MemberSubstitution;
  * </pre>
  */
 final class TaskInstaller {
-    private static final Library JDK = new Library("java.util.concurrent", null, null, loader -> System.getProperty("java.version"));
+    private static final Library JDK = new Library("java.util.concurrent", List.of(), null, loader -> System.getProperty("java.version"));
 
     private TaskInstaller() {}
 

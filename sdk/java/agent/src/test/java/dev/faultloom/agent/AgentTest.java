@@ -156,4 +156,27 @@ final class AgentTest {
             assertTrue(statusFile().contains("{\"name\":\"okhttp\",\"version\":\"3.9.1\",\"state\":\"refused\""), statusFile());
         }
     }
+
+    @Test
+    void unsupportedSpringIsRefusedByName() throws Exception {
+        Path[] jars = Stream.of("core", "beans", "web", "webflux").map(name -> TEST_JARS.resolve("spring-" + name + ".jar")).toArray(Path[]::new);
+        try (Peer peer = Peer.traced("front").instead(".*/spring-(core|beans|web|webflux)-[^/]*", jars)
+                .with("FAULTLOOM_STATUS", folder.toString()).start("grpc", "http", "webflux")) {
+            HttpDriver webFlux = new HttpDriver(peer.address("webflux"));
+            assertEquals("hello", webFlux.plain("POST", "/run", "say hello").text());
+            HttpDriver.Reply reply = webFlux.send("POST", "/run", "say hello");
+            assertEquals("hello", reply.text());
+            assertEquals("none", reply.carrier);
+            HttpDriver http = new HttpDriver(peer.address("http"));
+            reply = http.send("POST", "/run", "http webclient-text GET http://" + peer.address("webflux") + "/x", Fault.of(FaultKind.STATUS).arg(503));
+            assertEquals("/x", reply.text());
+            assertEquals(List.of(), Calls.of(reply.segment));
+            assertWorks(peer);
+            String errors = peer.errors();
+            for (String library : List.of("spring-web", "spring-webflux")) {
+                assertEquals(2, errors.split("faultloom: " + library + " 5.3.39 is not supported", -1).length, errors);
+                assertTrue(statusFile().contains("{\"name\":\"" + library + "\",\"version\":\"5.3.39\",\"state\":\"refused\""), statusFile());
+            }
+        }
+    }
 }

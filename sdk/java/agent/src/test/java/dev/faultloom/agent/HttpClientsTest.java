@@ -20,7 +20,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Requirements on every HTTP client. */
 final class HttpClientsTest {
-    private static final List<String> CLIENTS = List.of("jdk", "jdk-async", "jdk-stream", "okhttp", "okhttp-async", "url");
+    private static final List<String> CLIENTS = Peer.RUNS_SPRING
+            ? List.of("jdk", "jdk-async", "jdk-stream", "okhttp", "okhttp-async", "url", "webclient", "webclient-flux")
+            : List.of("jdk", "jdk-async", "jdk-stream", "okhttp", "okhttp-async", "url");
 
     private static Peer back;
     private static Peer stock;

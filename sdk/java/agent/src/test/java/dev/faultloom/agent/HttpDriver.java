@@ -21,6 +21,7 @@ import java.util.Arrays;
 final class HttpDriver {
     private static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
+    private final HttpClient client;
     private final String base;
 
     /** A reply. */
@@ -38,7 +39,14 @@ final class HttpDriver {
     }
 
     HttpDriver(String address) {
+        client = CLIENT;
         base = "http://" + address;
+    }
+
+    /** A driver over TLS, which trusts this certificate. */
+    HttpDriver(String address, Certificate certificate) throws Exception {
+        client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).sslContext(certificate.context()).build();
+        base = "https://" + address;
     }
 
     /** Sends a request with an envelope and these faults. */
@@ -64,7 +72,7 @@ final class HttpDriver {
         if (envelope != null) {
             request.header(Envelope.HTTP_HEADER, Text.encodeBase64(envelope));
         }
-        HttpResponse<byte[]> response = CLIENT.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+        HttpResponse<byte[]> response = client.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
         Reply reply = new Reply();
         reply.status = response.statusCode();
         reply.headers = response.headers();

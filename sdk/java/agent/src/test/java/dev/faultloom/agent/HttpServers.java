@@ -30,8 +30,14 @@ abstract class HttpServers {
 
     @BeforeAll
     void start() throws Exception {
-        peer = Peer.traced("front").start(server);
-        driver = new HttpDriver(peer.address(server));
+        if (server.equals("https") || server.endsWith("-tls")) {
+            Certificate certificate = Certificate.create();
+            peer = Peer.traced("front").option(certificate.options()).start(server);
+            driver = new HttpDriver(peer.address(server), certificate);
+        } else {
+            peer = Peer.traced("front").start(server);
+            driver = new HttpDriver(peer.address(server));
+        }
     }
 
     @AfterAll

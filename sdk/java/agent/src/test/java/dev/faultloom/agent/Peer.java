@@ -4,6 +4,7 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -27,6 +28,9 @@ final class Peer implements AutoCloseable {
     /** An HTTP server that the services' Java has: small runtimes lack the module of the JDK's server. */
     static final String HTTP = OTHER_JAVA == null ? "http" : "jetty";
 
+    /** Whether the services' Java is one that Spring 6 supports. */
+    static final boolean RUNS_SPRING = OTHER_JAVA == null;
+
     private final java.lang.Process process;
     private final Path errors;
     private final Map<String, Integer> ports = new HashMap<>();
@@ -37,6 +41,7 @@ final class Peer implements AutoCloseable {
         private final Map<String, String> variables = new HashMap<>();
         private final List<String> removed = new ArrayList<>();
         private String classPath = CLASSES;
+        private Path jar; // null: our own main class
         private String java = OTHER_JAVA != null ? OTHER_JAVA : Path.of(System.getProperty("java.home"), "bin", "java").toString();
 
         Plan option(String... more) {
@@ -66,6 +71,12 @@ final class Peer implements AutoCloseable {
             return this;
         }
 
+        /** Starts an executable jar. */
+        Plan jar(Path path) {
+            jar = path;
+            return this;
+        }
+
         Plan agent() {
             return option("-javaagent:" + AGENT);
         }
@@ -89,7 +100,7 @@ final class Peer implements AutoCloseable {
         List<String> command = new ArrayList<>(List.of(
                 plan.java, "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dsun.net.httpserver.nodelay=true"));
         command.addAll(plan.options);
-        command.addAll(List.of("-cp", plan.classPath, "example.peer.Main"));
+        command.addAll(plan.jar == null ? List.of("-cp", plan.classPath, "example.peer.Main") : List.of("-jar", plan.jar.toString()));
         command.addAll(Arrays.asList(arguments));
         errors = Files.createTempFile("peer", ".txt");
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(errors.toFile());
@@ -98,15 +109,32 @@ final class Peer implements AutoCloseable {
         builder.environment().keySet().removeAll(plan.removed);
         process = builder.start();
         BufferedReader out = new BufferedReader(new InputStreamReader(process.getInputStream()));
+        StringBuilder before = new StringBuilder();
         String line = out.readLine();
-        if (line == null || !line.startsWith("ready")) {
-            throw new IOException("the peer did not start: " + line + "\n" + stop());
+        while (line != null && !line.startsWith("ready")) {
+            before.append(line).append('\n'); // the log of an application
+            line = out.readLine();
         }
+        if (line == null) {
+            throw new IOException("the peer did not start: " + before + stop());
+        }
+        Thread reader = new Thread(() -> discard(out));
+        reader.setDaemon(true);
+        reader.start();
         for (String pair : line.substring("ready".length()).trim().split(" ")) {
             int equals = pair.indexOf('=');
             if (equals > 0) {
                 ports.put(pair.substring(0, equals), Integer.parseInt(pair.substring(equals + 1)));
             }
+        }
+    }
+
+    /** Reads the log of an application, which would block when the pipe is full. */
+    private static void discard(BufferedReader out) {
+        try {
+            out.transferTo(Writer.nullWriter());
+        } catch (IOException e) {
+            // the process has ended
         }
     }
 

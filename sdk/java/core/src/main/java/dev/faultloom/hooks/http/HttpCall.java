@@ -215,7 +215,8 @@ public final class HttpCall {
     /** The gRPC code of a call that ended without a reply: refused or reset 14, timeout 4, canceled 1, else 2. */
     static int failureCode(Throwable error) {
         for (int depth = 0; error != null && depth < 8; depth++, error = error.getCause()) {
-            if (error instanceof SocketTimeoutException || hasTypeName(error, "HttpTimeoutException") || isTimeout(error)) {
+            if (error instanceof SocketTimeoutException || hasTypeName(error, "HttpTimeoutException")
+                    || hasTypeName(error, "ReadTimeoutException") || isTimeout(error)) {
                 return GrpcCode.DEADLINE_EXCEEDED;
             }
             if (error instanceof CancellationException || error instanceof InterruptedException

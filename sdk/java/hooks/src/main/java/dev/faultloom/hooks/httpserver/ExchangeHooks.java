@@ -14,12 +14,22 @@ public final class ExchangeHooks {
 
     /** The exchange that the chain continues with: ours if the request is traced, else the same. */
     public static Object enter(Object exchange) {
-        if (exchange instanceof ServerExchange || exchange instanceof HttpsExchange || CurrentScope.isBound()) {
+        if (traced(exchange) != null || CurrentScope.isBound()) {
             return exchange;
         }
         HttpExchange raw = (HttpExchange) exchange;
         Scope scope = ThisProcess.get().openScope(name -> header(raw, name));
-        return scope == null ? exchange : new ServerExchange(raw, scope);
+        if (scope == null) {
+            return exchange;
+        }
+        ServerExchange traced = new ServerExchange(raw, scope);
+        return raw instanceof HttpsExchange ? new SecureExchange((HttpsExchange) raw, traced) : traced;
+    }
+
+    /** Our exchange; null: the request is not traced. */
+    private static ServerExchange traced(Object exchange) {
+        return exchange instanceof SecureExchange ? ((SecureExchange) exchange).traced()
+                : exchange instanceof ServerExchange ? (ServerExchange) exchange : null;
     }
 
     /**
@@ -30,14 +40,16 @@ public final class ExchangeHooks {
         if (CurrentScope.isBound()) {
             return null;
         }
-        return exchange instanceof ServerExchange ? CurrentScope.bind(((ServerExchange) exchange).scope()) : CurrentScope.bindUntraced();
+        ServerExchange traced = traced(exchange);
+        return traced != null ? CurrentScope.bind(traced.scope()) : CurrentScope.bindUntraced();
     }
 
     public static void exit(Object bound, Object exchange, Throwable error) {
         if (bound != null) {
             ((CurrentScope.Binding) bound).close();
-            if (error != null && exchange instanceof ServerExchange) {
-                ((ServerExchange) exchange).abandon();
+            ServerExchange traced = traced(exchange);
+            if (error != null && traced != null) {
+                traced.abandon();
             }
         }
     }

@@ -1,0 +1,22 @@
+package dev.faultloom.agent;
+
+import static net.bytebuddy.matcher.ElementMatchers.isTypeInitializer;
+import static net.bytebuddy.matcher.ElementMatchers.named;
+
+import dev.faultloom.agent.advice.ReactorAdvice;
+import java.util.List;
+import net.bytebuddy.agent.builder.AgentBuilder;
+
+/** Installs the hook of Reactor's operators, as soon as Reactor can take it, and again if the application removes all. */
+final class ReactorInstaller {
+    private static final Library REACTOR = new Library("reactor-core", List.of("reactor"), "3.4",
+            loader -> LibraryVersions.ofJar(loader, "reactor.core.publisher.Hooks"));
+
+    private ReactorInstaller() {}
+
+    static AgentBuilder add(AgentBuilder builder, HookInstaller installer) {
+        return builder
+                .type(named("reactor.core.publisher.Hooks"))
+                .transform(installer.advise(REACTOR, isTypeInitializer().or(named("resetOnEachOperator")), ReactorAdvice.class));
+    }
+}

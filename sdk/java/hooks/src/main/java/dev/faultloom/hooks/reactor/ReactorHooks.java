@@ -1,0 +1,52 @@
+package dev.faultloom.hooks.reactor;
+
+import dev.faultloom.scope.CurrentScope;
+import dev.faultloom.scope.Scope;
+import dev.faultloom.scope.ScopeContext;
+import java.util.function.Function;
+import java.util.function.UnaryOperator;
+import org.reactivestreams.Publisher;
+import reactor.core.CoreSubscriber;
+import reactor.core.publisher.Hooks;
+import reactor.core.publisher.Mono;
+import reactor.core.publisher.Operators;
+import reactor.util.context.ContextView;
+
+/**
+ * Reactor: a request's scope is in the Reactor context of its subscription, which no thread, scheduler or shared
+ * publisher mixes up with that of another request. Every operator of such a subscription binds the scope to the thread
+ * on which it runs, for the calls of clients that know only threads.
+ */
+public final class ReactorHooks {
+    /** The key of a {@link ScopeContext} in a Reactor context. A string, because each class loader has its own hooks. */
+    static final String SCOPE = "dev.faultloom.scope";
+
+    private ReactorHooks() {}
+
+    /** Installs the hook for operators, which Reactor calls for each one that is assembled. */
+    public static void install() {
+        Function<? super Publisher<Object>, ? extends Publisher<Object>> bind =
+                Operators.liftPublisher((publisher, actual) -> ScopeSubscriber.ofOperator(actual));
+        Hooks.onEachOperator("faultloom", publisher -> Scope.anyUnfinished() ? bind.apply(publisher) : publisher);
+    }
+
+    /** What a subscription works for: as its Reactor context says, else as the current thread does; or null. */
+    public static ScopeContext context(ContextView reactor) {
+        ScopeContext context = reactor.getOrDefault(SCOPE, null);
+        return context != null ? context : CurrentScope.context();
+    }
+
+    /** The work of a request: its operators get the scope, whichever thread they run on. */
+    public static <T> Mono<T> enter(Mono<T> work, ScopeContext context) {
+        return lift(work, actual -> ScopeSubscriber.enter(actual, context));
+    }
+
+    /** The subscriber gets its signals inside this request. */
+    public static <T> Mono<T> bind(Mono<T> result, ScopeContext context) {
+        return lift(result, actual -> ScopeSubscriber.bind(actual, context));
+    }
+
+    private static <T> Mono<T> lift(Mono<T> source, UnaryOperator<CoreSubscriber<? super T>> change) {
+        return Mono.from(Operators.<T, T>liftPublisher((publisher, actual) -> change.apply(actual)).apply(source));
+    }
+}
