@@ -4,7 +4,7 @@ import io.grpc.ManagedChannelBuilder;
 import io.grpc.ServerBuilder;
 import java.net.InetSocketAddress;
 
-/** The transport of gRPC: with shaded Netty, or with {@code -Dpeer.netty=unshaded} with the Netty of the application. */
+/** The transport of gRPC: with shaded Netty, or {@code -Dpeer.netty=unshaded} with the Netty of the application. */
 final class GrpcTransport {
     private static final boolean UNSHADED = "unshaded".equals(System.getProperty("peer.netty"));
 

@@ -87,6 +87,8 @@ final class HttpClients {
                     return end.get(30, TimeUnit.SECONDS);
                 case "webclient":
                     return WebClients.call(method, url, body);
+                case "netty":
+                    return WebClients.netty(url);
                 case "webclient-text":
                     return WebClients.text(method, url, body);
                 case "webclient-flux":

@@ -42,6 +42,12 @@ final class WebClients {
         return block(request(method, url, body).retrieve().bodyToMono(String.class));
     }
 
+    /** Reactor Netty's client without Spring. */
+    static String netty(String url) {
+        return HttpClient.create().get().uri(url).responseSingle((response, body) ->
+                body.asString().defaultIfEmpty("").map(text -> response.status().code() + " " + text)).block(Duration.ofSeconds(30));
+    }
+
     /** The call without blocking. */
     static Mono<String> send(String method, String url, String body) {
         return request(method, url, body).exchangeToMono(response ->

@@ -14,7 +14,7 @@ import org.springframework.boot.loader.tools.Library;
 import org.springframework.boot.loader.tools.LibraryScope;
 import org.springframework.boot.loader.tools.Repackager;
 
-/** Builds the executable jar of a Spring Boot application, with the tool that Boot's plugins for Maven and Gradle use. */
+/** Builds the executable jar of a Spring Boot application, with the tool that its plugins for Maven and Gradle use. */
 final class BootJar {
     private BootJar() {}
 

@@ -45,6 +45,10 @@ abstract class HttpServers {
         peer.close();
     }
 
+    String address() {
+        return peer.address(server);
+    }
+
     HttpDriver driver() {
         return driver;
     }

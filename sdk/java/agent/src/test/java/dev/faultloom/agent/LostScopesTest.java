@@ -1,6 +1,7 @@
 package dev.faultloom.agent;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.FaultKind;
@@ -106,6 +107,17 @@ final class LostScopesTest {
         assertCalls(List.of(), List.of("1 × GET /item/{id} > back at " + site), traced("in outsider " + http));
         assertCalls(List.of("GET /item/{id} > back: replied 200 inherited gap"), List.of(), traced("in thread " + http));
         assertCalls(List.of("GET /item/{id} > back: replied 200 gap"), List.of(), traced(http));
+    }
+
+    /** Reactor Netty's client is not traced on its own, so the trace must say that the call is missing. */
+    @Test
+    void callOfAClientThatIsNotTracedIsCountedByItsRequest() throws Exception {
+        assumeTrue(Peer.RUNS_SPRING);
+        String http = "http netty GET http://" + stock.address(Peer.HTTP) + "/item/17";
+        assertCalls(List.of(), List.of("1 × GET /item/{id} > back at WebClients.java"), traced(http));
+        CompletableFuture<Segment> open = open("netty");
+        assertEquals("200 /item/17", driver.plain("Run", http).text());
+        assertCalls(List.of(), List.of(), close(open, "netty"));
     }
 
     @Test

@@ -2,10 +2,21 @@ package dev.faultloom.agent;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.faultloom.wire.Accept;
+import dev.faultloom.wire.Carrier;
+import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.FaultKind;
+import dev.faultloom.wire.Text;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -29,6 +40,8 @@ final class SpringBootWebFluxTest {
         {"/product/4711/number", "200", "/product/{id}/number"},
         {"/product/p/files/a/b", "200", "/product/{id}/files/{*path}"},
         {"/product/p/parts", "200", "/product/{id}/parts"},
+        {"/product/p/operators", "200", "/product/{id}/operators"},
+        {"/product/p/broken-at-once", "500", "/product/{id}/broken-at-once"},
         {"/product/p/nothing", "204", "/product/{id}/nothing"},
         {"/product/p/refused", "409", "/product/{id}/refused"},
         {"/product/p/throws", "500", "/product/{id}/throws"},
@@ -113,9 +126,43 @@ final class SpringBootWebFluxTest {
         }
     }
 
+    @Test
+    void replyThatBreaksOffBreaksOff() throws Exception {
+        assertThrows(IOException.class, () -> driver.plain("GET", "/product/p/broken", ""));
+        assertThrows(IOException.class, () -> driver.send("GET", "/product/p/broken", ""));
+        assertEquals(200, driver.send("GET", "/product/p/parts", "").status);
+    }
+
+    @Test
+    void firstPartOfASlowReplyIsNotHeldBack() throws Exception {
+        byte[] envelope = Requests.bytes(Requests.begin(), Accept.TAIL, 0);
+        HttpRequest request = HttpRequest.newBuilder(URI.create("http://" + boot.address("boot") + "/product/p/slow"))
+                .header(Envelope.HTTP_HEADER, Text.encodeBase64(envelope)).build();
+        HttpResponse<InputStream> response = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build()
+                .send(request, HttpResponse.BodyHandlers.ofInputStream());
+        long begin = System.nanoTime();
+        assertEquals('p', response.body().read());
+        byte[] rest = response.body().readAllBytes();
+        // the second part came after the first one was read
+        assertTrue(System.nanoTime() - begin > 1_000_000_000L);
+        assertEquals('p', rest[0]);
+        assertEquals("tail", response.headers().firstValue(Envelope.REPLY_HEADER).orElse(""));
+        assertNotNull(Carrier.cutTail(rest, 0, rest.length));
+    }
+
+    @Test
+    void callThatTheApplicationGivesUpIsCanceled() throws Exception {
+        String path = path("timeout", "item");
+        assertEquals(List.of(recorded("item")), Calls.of(driver.send("GET", path, "").segment));
+        HttpDriver.Reply disturbed = driver.send("GET", path, "", Fault.of(FaultKind.DELAY).arg(20_000).callee("back"));
+        assertEquals("too late", disturbed.text());
+        assertEquals(List.of("GET /item > back: failed 1 fault 0 gap"), Calls.of(disturbed.segment));
+        assertEquals(List.of(recorded("item")), Calls.of(driver.send("GET", path, "").segment));
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"plain", "flat-map", "zip", "retry", "delayed", "publish-on", "parallel", "shared", "blocking", "shared-blocking",
-        "future", "subscribed"})
+        "future", "subscribed", "jdk-connector"})
     void callsBelongToTheirRequest(String way) throws Exception {
         List<String> expected = Collections.nCopies(calls(way), recorded("item"));
         HttpDriver.Reply healthy = driver.send("GET", path(way, "item"), "");
@@ -128,7 +175,7 @@ final class SpringBootWebFluxTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"flat-map", "zip", "delayed", "parallel", "shared", "shared-blocking", "future"})
+    @ValueSource(strings = {"flat-map", "zip", "delayed", "parallel", "shared", "shared-blocking", "future", "jdk-connector"})
     void requestsAtTheSameTimeDoNotMix(String way) throws Exception {
         List<CompletableFuture<Void>> all = new ArrayList<>();
         for (int i = 0; i < 24; i++) {

@@ -6,6 +6,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import org.springframework.http.HttpStatus;
+import org.springframework.http.client.reactive.JdkClientHttpConnector;
 import org.springframework.web.bind.annotation.ExceptionHandler;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PathVariable;
@@ -25,11 +26,13 @@ public class Calls {
     private static final HttpClient JDK = HttpClient.newHttpClient();
 
     private final WebClient client;
+    private final WebClient jdkClient;
     /** A publisher that all requests share: the thread that emits works for none of them. */
     private final Sinks.Many<String> ticks = Sinks.many().multicast().directBestEffort();
 
     public Calls(WebClient client) {
         this.client = client;
+        jdkClient = client.mutate().clientConnector(new JdkClientHttpConnector(JDK)).build();
         Flux.interval(Duration.ofMillis(5)).subscribe(tick -> ticks.tryEmitNext("tick"));
     }
 
@@ -45,6 +48,8 @@ public class Calls {
             case "retry":
                 return get(url).filter(reply -> false).switchIfEmpty(Mono.error(new IllegalStateException("again")))
                         .retry(1).onErrorReturn("twice");
+            case "jdk-connector":
+                return jdkClient.get().uri(URI.create(url)).retrieve().bodyToMono(String.class);
             case "delayed":
                 return Mono.delay(Duration.ofMillis(10)).then(get(url));
             case "publish-on":
@@ -60,6 +65,8 @@ public class Calls {
             case "future":
                 return Mono.fromFuture(() -> JDK.sendAsync(HttpRequest.newBuilder(URI.create(url)).build(), HttpResponse.BodyHandlers.ofString()))
                         .map(HttpResponse::body).flatMap(first -> get(url));
+            case "timeout":
+                return get(url).timeout(Duration.ofMillis(200)).onErrorReturn("too late");
             case "subscribed":
                 Mono<String> started = get(url).cache();
                 started.subscribe();

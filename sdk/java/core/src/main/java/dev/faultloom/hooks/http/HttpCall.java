@@ -22,9 +22,11 @@ import java.io.IOException;
 import java.net.ConnectException;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
+import java.net.URI;
 import java.util.Locale;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 
 /** One HTTP request of a scope, from the fault decision until its end is recorded. Safe for concurrent use. */
 public final class HttpCall {
@@ -54,15 +56,25 @@ public final class HttpCall {
      */
     public static HttpCall begin(
             ScopeContext context, String scheme, String host, int port, String method, String target, boolean tail, long timeoutNanos) {
+        return begin(context, () -> authority(scheme, host, port), method, target, tail, timeoutNanos);
+    }
+
+    /** {@link #begin} for an address whose host may be no valid host name. */
+    public static HttpCall begin(ScopeContext context, URI uri, String method, boolean tail, long timeoutNanos) {
+        return begin(context, () -> authority(uri), method, uri.getRawPath() == null ? "" : uri.getRawPath(), tail, timeoutNanos);
+    }
+
+    private static HttpCall begin(
+            ScopeContext context, Supplier<String> authority, String method, String target, boolean tail, long timeoutNanos) {
         try {
             Scope scope = context == null ? null : context.scope();
             if (scope == null) {
                 if (UnscopedCalls.counts(context)) {
-                    UnscopedCalls.addHttp(authority(scheme, host, port), method, target);
+                    UnscopedCalls.addHttp(authority.get(), method, target);
                 }
                 return null;
             }
-            OutgoingCall call = scope.beginHttpCall(context.isInherited(), authority(scheme, host, port), method, target, tail);
+            OutgoingCall call = scope.beginHttpCall(context.isInherited(), authority.get(), method, target, tail);
             if (call == null) {
                 return null;
             }
@@ -77,6 +89,19 @@ public final class HttpCall {
     public static String authority(String scheme, String host, int port) {
         int actualPort = port > 0 ? port : "https".equalsIgnoreCase(scheme) ? 443 : 80;
         return (host.indexOf(':') >= 0 && !host.startsWith("[") ? "[" + host + "]" : host) + ":" + actualPort;
+    }
+
+    /**
+     * {@link #authority(String, String, int)}; of a host that is no valid host name, such as one with an underscore, as
+     * it is written.
+     */
+    public static String authority(URI uri) {
+        if (uri.getHost() != null) {
+            return authority(uri.getScheme(), uri.getHost(), uri.getPort());
+        }
+        String written = uri.getRawAuthority() == null ? "" : uri.getRawAuthority();
+        String address = written.substring(written.lastIndexOf('@') + 1);
+        return address.matches(".*:[0-9]{1,5}") ? address : authority(uri.getScheme(), address, -1);
     }
 
     /** Whether a tail can be removed from the reply to this request: the body must arrive as the callee wrote it. */

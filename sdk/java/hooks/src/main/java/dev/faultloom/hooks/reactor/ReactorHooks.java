@@ -18,8 +18,13 @@ import reactor.util.context.ContextView;
  * on which it runs, for the calls of clients that know only threads.
  */
 public final class ReactorHooks {
-    /** The key of a {@link ScopeContext} in a Reactor context. A string, because each class loader has its own hooks. */
+    /**
+     * The key of a {@link ScopeContext} in a Reactor context. A string, because each class loader has its own hooks.
+     */
     static final String SCOPE = "dev.faultloom.scope";
+
+    /** The key in the context of a call that a hook above Reactor Netty has traced or counted. */
+    private static final String KNOWN = "dev.faultloom.known";
 
     private ReactorHooks() {}
 
@@ -44,6 +49,15 @@ public final class ReactorHooks {
     /** The subscriber gets its signals inside this request. */
     public static <T> Mono<T> bind(Mono<T> result, ScopeContext context) {
         return lift(result, actual -> ScopeSubscriber.bind(actual, context));
+    }
+
+    /** A call that needs no count by Reactor Netty's hook. */
+    public static <T> Mono<T> known(Mono<T> call) {
+        return call.contextWrite(reactor -> reactor.put(KNOWN, true));
+    }
+
+    public static boolean isKnown(ContextView reactor) {
+        return reactor.hasKey(KNOWN);
     }
 
     private static <T> Mono<T> lift(Mono<T> source, UnaryOperator<CoreSubscriber<? super T>> change) {

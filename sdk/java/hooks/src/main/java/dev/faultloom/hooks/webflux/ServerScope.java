@@ -31,12 +31,8 @@ final class ServerScope {
         return new ServerScope(ScopeContext.untraced(), null, true);
     }
 
-    static boolean isInside() {
-        return CurrentScope.isBound();
-    }
-
     /** A request that another hook has bound to this thread. */
-    static ServerScope inside() {
+    static ServerScope ofThread() {
         return new ServerScope(CurrentScope.context(), null, false);
     }
 
@@ -56,7 +52,8 @@ final class ServerScope {
         }
         @SuppressWarnings("unchecked")
         Mono<Void> work = (Mono<Void>) result;
-        return ReactorHooks.enter(endsHere ? work.doFinally(signal -> end()) : work, context);
+        // before the server gets the end and continues with the next request
+        return ReactorHooks.enter(endsHere ? work.doOnTerminate(this::end).doOnCancel(this::end) : work, context);
     }
 
     private void end() {

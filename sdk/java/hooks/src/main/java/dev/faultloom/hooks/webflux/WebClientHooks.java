@@ -10,7 +10,6 @@ import io.netty.handler.timeout.ReadTimeoutException;
 import java.lang.reflect.Field;
 import java.net.ConnectException;
 import java.net.SocketException;
-import java.net.URI;
 import java.time.Duration;
 import java.util.concurrent.CancellationException;
 import org.springframework.http.HttpHeaders;
@@ -82,10 +81,8 @@ public final class WebClientHooks {
         }
 
         private HttpCall begin(ScopeContext context, ClientRequest request) {
-            URI uri = request.url();
             boolean tail = HttpCall.canRemoveTail(request.method().name(), name -> Buffers.joinedValues(request.headers(), name));
-            String path = uri.getRawPath() == null ? "" : uri.getRawPath();
-            return HttpCall.begin(context, uri.getScheme(), host(uri), port(uri), request.method().name(), path, tail, timeoutNanos());
+            return HttpCall.begin(context, request.url(), request.method().name(), tail, timeoutNanos());
         }
 
         private Mono<ClientResponse> exchangeUnchanged(ClientRequest request) {
@@ -93,7 +90,7 @@ public final class WebClientHooks {
             boolean before = unchanged[0];
             unchanged[0] = true;
             try {
-                return function.exchange(request);
+                return ReactorHooks.known(function.exchange(request));
             } finally {
                 unchanged[0] = before;
             }
@@ -143,7 +140,7 @@ public final class WebClientHooks {
             call.recordUnsent();
             switch (call.effect.end.outcome) {
                 case REFUSED:
-                    return failure(new ConnectException("Connection refused: " + HttpCall.authority(request.url().getScheme(), host(request.url()), port(request.url()))), request);
+                    return failure(new ConnectException("Connection refused: " + HttpCall.authority(request.url())), request);
                 case RESET:
                     return failure(new SocketException("Connection reset"), request);
                 case STATUS:
@@ -177,19 +174,5 @@ public final class WebClientHooks {
         } else {
             headers.set(name, value);
         }
-    }
-
-    /** The host; of a name that is no valid host name, such as one with an underscore, as it is written. */
-    private static String host(URI uri) {
-        if (uri.getHost() != null) {
-            return uri.getHost();
-        }
-        String authority = uri.getRawAuthority() == null ? "" : uri.getRawAuthority();
-        return authority.substring(authority.lastIndexOf('@') + 1).replaceFirst(":[0-9]*$", "");
-    }
-
-    private static int port(URI uri) {
-        String authority = uri.getHost() != null || uri.getRawAuthority() == null ? "" : uri.getRawAuthority();
-        return authority.matches(".*:[0-9]{1,5}") ? Integer.parseInt(authority.substring(authority.lastIndexOf(':') + 1)) : uri.getPort();
     }
 }
