@@ -18,8 +18,6 @@ import java.util.stream.Stream;
 /** A service in another process, which exits with the test. */
 final class Peer implements AutoCloseable {
     static final Path AGENT = Path.of("target", "faultloom-agent.jar").toAbsolutePath();
-    private static final String CLASSES = classPath();
-
     /**
      * {@code FAULTLOOM_TEST_JAVA}: the Java for the services, to test the agent on another version than the tests' own.
      */
@@ -30,6 +28,8 @@ final class Peer implements AutoCloseable {
 
     /** Whether the services' Java is one that Spring 6 supports. */
     static final boolean RUNS_SPRING = OTHER_JAVA == null;
+
+    private static final String CLASSES = classPath();
 
     private final java.lang.Process process;
     private final Path errors;
@@ -143,6 +143,7 @@ final class Peer implements AutoCloseable {
         return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
                 .filter(part -> !part.contains("faultloom") && !part.matches(".*/(core|hooks|agent)/target/classes/?"))
                 .filter(part -> !part.matches(".*/(core|hooks)/target/.*"))
+                .filter(part -> RUNS_SPRING || !part.contains("/spring-boot-")) // has a plug-in of the logging library
                 .collect(Collectors.joining(File.pathSeparator)) + File.pathSeparator + Path.of("target", "test-classes").toAbsolutePath();
     }
 
