@@ -68,6 +68,8 @@ pub struct TestBinary {
     /// Name of the target, such as `main` for `tests/main.rs`.
     pub target: String,
     pub path: PathBuf,
+    /// The file of its outermost module.
+    pub source: PathBuf,
     /// The working directory of its tests.
     pub folder: PathBuf,
     /// Whether it has the unit tests of a library or program.
@@ -99,6 +101,7 @@ fn test_binary(message: &Value) -> Option<TestBinary> {
         package,
         target: message["target"]["name"].as_str()?.to_owned(),
         path: PathBuf::from(message["executable"].as_str()?),
+        source: PathBuf::from(message["target"]["src_path"].as_str()?),
         folder,
         is_unit: message["target"]["kind"].as_array()?.iter().any(|kind| kind != "test" && kind != "example"),
     })

@@ -8,7 +8,7 @@ pub mod words;
 
 use crate::areas::{self, Area};
 use crate::shell::{command, quiet, root};
-use crate::{cargo, conform};
+use crate::{cargo, conform, support};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -49,7 +49,7 @@ fn rust() -> Result<String, String> {
 
 /// Checks of all text: nothing here needs a toolchain.
 pub fn text() -> Result<String, String> {
-    let checks = [machine_paths, links::check, words::check, width::check, names::check];
+    let checks = [machine_paths, links::check, words::check, width::check, names::check, support::check];
     Ok(checks.iter().map(|check| check()).collect::<Result<Vec<String>, String>>()?.join(", "))
 }
 
@@ -153,7 +153,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
 
 /// Paths and contents of the text files that `git ls-files` selects by `pathspecs`, new files included. Binary and
 /// deleted files are left out.
-fn text_files(pathspecs: &[&str]) -> Result<Vec<(String, String)>, String> {
+pub fn text_files(pathspecs: &[&str]) -> Result<Vec<(String, String)>, String> {
     let mut listing = command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"]);
     let listed = quiet(listing.args(pathspecs))?;
     let names = String::from_utf8_lossy(&listed.stdout).into_owned();

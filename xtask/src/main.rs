@@ -15,6 +15,7 @@ mod replies;
 mod setup;
 mod shell;
 mod steps;
+mod support;
 mod test;
 
 use std::process::ExitCode;
@@ -36,10 +37,11 @@ fn main() -> ExitCode {
         ["bless"] => conform::bless(),
         ["bench", name] => bench::bench(name),
         ["replies", languages @ ..] => replies::replies(languages).map(|_| ()),
+        ["support"] => support::support(),
         ["package"] => package::package(package::Build::Release),
         ["papers", name] => papers::papers(name),
         _ => Err("usage: xtask demo | test [AREA…] | soak | check [AREA…] | check-words | check-width | \
-             conform [mutants SEED] | bless | bench NAME | package | papers NAME | \
+             conform [mutants SEED] | bless | bench NAME | package | papers NAME | support | \
              replies [LANGUAGE…]"
             .to_owned()),
     };

@@ -14,7 +14,7 @@ mod sbom;
 mod sdks;
 mod tool;
 
-pub use clean_root::{CleanRoot, test};
+pub use clean_root::{CleanRoot, test, uses};
 
 use crate::setup;
 use crate::shell::{command, quiet, root};

@@ -2,6 +2,9 @@
 
 mod binaries;
 mod counts;
+pub mod results;
+mod runners;
+pub mod runtimes;
 mod soak;
 
 pub use soak::soak;
@@ -14,11 +17,13 @@ use crate::setup::{
     REDIS, ULOGD, WRK,
 };
 use crate::shell::{built, command, quiet, root, text};
-use crate::{bpf_objects, check, conform, replies};
+use crate::{bpf_objects, check, conform, package, replies, support};
 use binaries::{binaries, build_rust};
-use counts::{add_passed, counted, failed, record_failure, record_skip, sums};
-use std::path::PathBuf;
-use std::time::Instant;
+use counts::{Counts, add_passed, counted_by_name, failed, record_failure, record_skip, sums};
+use results::{TestOutcome, record};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Instant, SystemTime};
 
 /// Areas of the set-up, in order. `set-up` on the command line selects all of them.
 const SET_UP: [&str; 4] = ["packages", "build-rust", "build-sdks", "build-apps"];
@@ -66,11 +71,25 @@ pub fn test(only: &[&str]) -> Result<(), String> {
     if only.is_empty() {
         record_minutes(&ended, seconds, is_cold)?;
     }
-    summarize(&ended, seconds)
+    let page = compare_support(&ended);
+    summarize(&ended, seconds, page)
+}
+
+/// Records the outcomes of all tests and compares them with the support page, as far as their areas have succeeded.
+fn compare_support(ended: &[Outcome]) -> Result<(), String> {
+    let names = |is_wanted: fn(&Outcome) -> bool| -> Vec<&str> {
+        ended.iter().filter(|area| is_wanted(area)).map(|area| area.name).collect()
+    };
+    let succeeded = names(|area| area.result.is_ok());
+    for area in &succeeded {
+        record_steps("runtime", runtimes::of_area(area).iter().map(String::as_str), TestOutcome::Passed);
+    }
+    let results = results::Results::update(&names(|_| true), &succeeded)?;
+    support::compare(&results, &succeeded)
 }
 
 /// Prints minutes per area and the totals. The last line has the counts of all tests.
-fn summarize(ended: &[Outcome], seconds: f64) -> Result<(), String> {
+fn summarize(ended: &[Outcome], seconds: f64, support: Result<(), String>) -> Result<(), String> {
     println!("\n {:<11} {:>7} {:>7}", "area", "minutes", "budget");
     for area in ended {
         let over = if area.seconds > f64::from(area.budget_min) * 60.0 { "  over budget" } else { "" };
@@ -81,12 +100,19 @@ fn summarize(ended: &[Outcome], seconds: f64) -> Result<(), String> {
     if !failures.is_empty() {
         println!("failed areas: {}", failures.join(", "));
     }
+    if let Err(e) = &support {
+        println!("{e}\n");
+    }
     // a failed build or lint without test counts is counted as one failure
-    if !failures.is_empty() && failed() == 0 {
+    if (!failures.is_empty() || support.is_err()) && failed() == 0 {
         record_failure();
     }
     println!("{}", sums());
-    if failures.is_empty() { Ok(()) } else { Err(format!("{} of {} areas failed", failures.len(), ended.len())) }
+    match (failures.len(), support) {
+        (0, Ok(())) => Ok(()),
+        (0, Err(_)) => Err("the support page claims what was not tested: see above".to_owned()),
+        (count, _) => Err(format!("{count} of {} areas failed", ended.len())),
+    }
 }
 
 /// Writes the minutes of a full run to `out/test/minutes.json` for `make bench-build`.
@@ -120,9 +146,10 @@ fn packages() -> Result<String, String> {
 fn install() -> Result<String, String> {
     if text("id", &["-u"]) != "0" {
         record_skip("packages: only root can make a clean root");
+        record_steps("install", package::uses(), TestOutcome::Skipped);
         return Ok("skipped".to_owned());
     }
-    crate::package::test()
+    package::test().inspect(|_| record_steps("install", package::uses(), TestOutcome::Passed))
 }
 
 fn build_sdks() -> Result<String, String> {
@@ -184,14 +211,27 @@ fn tool() -> Result<String, String> {
     binaries(|test| test.package == "faultloom" && !test.is_unit, &[], &[])
 }
 
+/// Records steps that are no tests of a test runner under the ids `AREA::NAME`.
+fn record_steps<'a>(area: &str, names: impl IntoIterator<Item = &'a str>, outcome: TestOutcome) {
+    names.into_iter().for_each(|name| record(format!("{area}::{name}"), outcome));
+}
+
 fn vectors() -> Result<String, String> {
-    conform::conform().inspect(|sums| add_passed(sums))
+    let sums = conform::conform()?;
+    add_passed(&sums);
+    record_steps("vectors", conform::LANGUAGES, TestOutcome::Passed);
+    Ok(sums)
+}
+
+fn go_test(folder: &Path) -> Result<Counts, String> {
+    let mut go = command("go", &["test", "-v", "./..."]);
+    counted_by_name(go.current_dir(root().join(folder)), |output| Ok(runners::go::named(output, folder)))
 }
 
 fn sdk_go() -> Result<String, String> {
-    let mut counts = counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("sdk/go")))?;
+    let mut counts = go_test(Path::new("sdk/go"))?;
     for module in nested_modules("sdk/go")? {
-        counts = counts + counted(command("go", &["test", "-v", "./..."]).current_dir(module))?;
+        counts = counts + go_test(&module)?;
     }
     Ok(format!("{counts}; {}", compare_replies("go")?))
 }
@@ -201,11 +241,12 @@ fn compare_replies(language: &str) -> Result<String, String> {
     let counts = replies::replies(&[language]).inspect_err(|_| record_failure())?;
     let sums = format!("{} passed", counts.compared);
     add_passed(&sums);
+    record_steps("replies", counts.libraries.iter().map(String::as_str), TestOutcome::Passed);
     let rare = if counts.rare > 0 { format!(", {} rare differences: see the log", counts.rare) } else { String::new() };
     Ok(format!("replies: {sums}{rare}"))
 }
 
-/// Nested Go modules, which `./...` of the outer module does not include.
+/// The folders of nested Go modules, which `./...` of the outer module does not include.
 fn nested_modules(folder: &str) -> Result<Vec<PathBuf>, String> {
     let pattern = format!("{folder}/*/**/go.mod");
     let output =
@@ -213,7 +254,7 @@ fn nested_modules(folder: &str) -> Result<Vec<PathBuf>, String> {
     let mut modules: Vec<PathBuf> = String::from_utf8_lossy(&output.stdout)
         .lines()
         .filter(|path| !path.contains("testdata"))
-        .filter_map(|path| root().join(path).parent().map(PathBuf::from))
+        .filter_map(|path| Path::new(path).parent().map(PathBuf::from))
         .collect();
     modules.sort();
     modules.dedup();
@@ -222,85 +263,130 @@ fn nested_modules(folder: &str) -> Result<Vec<PathBuf>, String> {
 
 fn sdk_python() -> Result<String, String> {
     setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
-    let python = root().join("out/python-sdk/bin/python");
-    let mut pytest = command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]);
-    let counts = counted(pytest.current_dir(root().join("sdk/python")))?;
+    let counts = pytest("out/python-sdk", "sdk/python")?;
     Ok(format!("{counts}; {}", compare_replies("python")?))
 }
 
+/// The tests of a Python project, with the interpreter of an environment.
+fn pytest(environment: &str, folder: &str) -> Result<Counts, String> {
+    let python = root().join(environment).join("bin/python");
+    let report = root().join("out/test").join(format!("{}.xml", folder.replace('/', "-")));
+    let mut pytest = command(&python.to_string_lossy(), &["-m", "pytest", "-rs", "--rootdir=."]);
+    pytest.arg(format!("--junitxml={}", report.display())).current_dir(root().join(folder));
+    counted_by_name(&mut pytest, |_| runners::junit::python(&report, Path::new(folder)))
+}
+
+/// A Maven command in a project, with the tests that it runs.
+fn maven(maven: &mut Command, folder: &str) -> Result<Counts, String> {
+    let sources =
+        text("git", &["ls-files", "--cached", "--others", "--exclude-standard", &format!("{folder}/*Test.java")]);
+    let sources: Vec<String> = sources.lines().map(str::to_owned).collect();
+    let begin = SystemTime::now();
+    counted_by_name(maven.current_dir(root().join(folder)), |_| {
+        runners::junit::java(Path::new(folder), begin, &sources)
+    })
+}
+
+/// Classes of tests that also run with services on the oldest supported Java.
+pub const JAVA_11_TESTS: [&str; 6] =
+    ["GrpcTest", "GrpcStreamsTest", "HttpClientsTest", "JettyTest", "TomcatTest", "ThreadsTest"];
+
 fn sdk_java() -> Result<String, String> {
-    let maven = ["--batch-mode", "--no-transfer-progress"];
-    let all = counted(command("mvn", &maven).arg("test").current_dir(root().join("sdk/java")))?;
+    let batch = ["--batch-mode", "--no-transfer-progress"];
+    let all = maven(command("mvn", &batch).arg("test"), "sdk/java")?;
     let all = format!("{all}; {}", compare_replies("java")?);
-    // tests of libraries and threads also run with services on the oldest supported Java
     let java = match setup::java_11() {
         Ok(java) => java,
         Err(e) => {
             record_skip(&format!("Java 11: {}", e.lines().last().unwrap_or_default()));
+            record_steps("java-11", JAVA_11_TESTS, TestOutcome::Skipped);
             return Ok(all);
         }
     };
-    let tests = "-Dtest=GrpcTest,GrpcStreamsTest,HttpClientsTest,JettyTest,TomcatTest,ThreadsTest";
+    let tests = format!("-Dtest={}", JAVA_11_TESTS.join(","));
     let selected = ["test-compile", "surefire:test", "-pl", "agent", "-am"];
-    let mut old = command("mvn", &maven);
-    old.args(selected).args(["-Dsurefire.failIfNoSpecifiedTests=false", tests]);
-    let old = counted(old.env("FAULTLOOM_TEST_JAVA", java).current_dir(root().join("sdk/java")))?;
+    let mut old = command("mvn", &batch);
+    old.args(selected).args(["-Dsurefire.failIfNoSpecifiedTests=false", &tests]).env("FAULTLOOM_TEST_JAVA", java);
+    let old = maven(&mut old, "sdk/java")?;
+    record_steps("java-11", JAVA_11_TESTS, TestOutcome::Passed);
     Ok(format!("{all}; Java 11: {old}"))
 }
 
 fn sdk_node() -> Result<String, String> {
     setup::build_node_sdk()?;
-    let mut npm = command("npm", &["--loglevel=error", "test"]);
-    let counts = counted(npm.current_dir(root().join("sdk/typescript")))?;
+    let counts = npm_test("sdk/typescript")?;
     Ok(format!("{counts}; {}", compare_replies("node")?))
 }
 
-fn shop() -> Result<String, String> {
-    let mut counts = counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("lab/shop/go")))?;
-    let maven = ["--batch-mode", "--no-transfer-progress", "test"];
-    counts = counts + counted(command("mvn", &maven).current_dir(root().join("lab/shop/java")))?;
-    setup::npm("lab/shop/node")?;
-    counts = counts + counted(command("npm", &["--loglevel=error", "test"]).current_dir(root().join("lab/shop/node")))?;
-    setup::venv("out/shop/test-venv", "lab/shop/python/requirements-test.txt")?;
-    let python = root().join("out/shop/test-venv/bin/python");
-    let pytest = ["-m", "pytest", "-rs", "lab/shop/python"];
-    Ok((counts + counted(&mut command(&python.to_string_lossy(), &pytest))?).to_string())
+fn npm_test(folder: &str) -> Result<Counts, String> {
+    let names = root().join("out/test").join(format!("{}.names", folder.replace('/', "-")));
+    counted_by_name(&mut runners::node::command(folder, &names), |_| runners::node::named(&names))
 }
 
-/// Runs this program with `arguments` in the quick form of benches.
-fn quick(arguments: &[&str]) -> Result<(), String> {
-    let mut call = command(&built("xtask"), arguments);
-    quiet(call.env("FAULTLOOM_BENCH", "quick").env(PREBUILT, "1")).map(|_| ())
+fn shop() -> Result<String, String> {
+    let mut counts = go_test(Path::new("lab/shop/go"))?;
+    let test = ["--batch-mode", "--no-transfer-progress", "test"];
+    counts = counts + maven(&mut command("mvn", &test), "lab/shop/java")?;
+    setup::npm("lab/shop/node")?;
+    counts = counts + npm_test("lab/shop/node")?;
+    setup::venv("out/shop/test-venv", "lab/shop/python/requirements-test.txt")?;
+    Ok((counts + pytest("out/shop/test-venv", "lab/shop/python")?).to_string())
+}
+
+/// What [`quick`] runs, as `KIND::NAME`.
+pub const QUICK: [&str; 8] = [
+    "bench::sweep",
+    "bench::attach",
+    "bench::tracing",
+    "bench::robust",
+    "bench::sockets",
+    "bench::flips",
+    "papers::sei",
+    "papers::transtracer",
+];
+
+/// Runs a bench or the measurements of a paper in the quick form.
+fn quick(kind: &str, name: &str) -> Result<(), String> {
+    let mut call = command(&built("xtask"), &[kind, name]);
+    quiet(call.env("FAULTLOOM_BENCH", "quick").env(PREBUILT, "1"))?;
+    record_steps(kind, [name], TestOutcome::Passed);
+    Ok(())
+}
+
+/// Records that [`quick`] cannot run this here.
+fn skip_quick(kind: &str, name: &str, reason: &str) {
+    record_skip(&format!("{kind} {name}: {reason}"));
+    record_steps(kind, [name], TestOutcome::Skipped);
 }
 
 /// Checks that the measurements of the agent run.
 fn map() -> Result<String, String> {
+    let measurements = [("bench", "sockets"), ("papers", "transtracer")];
     if text("id", &["-u"]) != "0" {
-        for area in ["bench sockets", "papers transtracer"] {
-            record_skip(&format!("{area}: creating a network namespace needs root"));
+        for (kind, name) in measurements {
+            skip_quick(kind, name, "creating a network namespace needs root");
         }
         return Ok(String::new());
     }
-    quick(&["bench", "sockets"])?;
-    quick(&["papers", "transtracer"])?;
+    measurements.into_iter().try_for_each(|(kind, name)| quick(kind, name))?;
     Ok("completed".into())
 }
 
 /// Checks that the measurements of bit-flip campaigns run, and that optimizations do not change results.
 fn flips() -> Result<String, String> {
+    let measurements = [("bench", "flips"), ("papers", "sei")];
     let tool = built("faultloom");
     let trial = command(&tool, &["--home", "out/bench/flips-tried", "flip", "--quiet", "--count", "1", "--", "echo", "tried"])
         .output()
         .map_err(|e| format!("{tool}: {e}"))?;
     let refused = String::from_utf8_lossy(&trial.stderr);
     if trial.status.code() == Some(3) {
-        for area in ["bench flips", "papers sei"] {
-            record_skip(&format!("{area}: {}", refused.lines().next().unwrap_or_default()));
+        for (kind, name) in measurements {
+            skip_quick(kind, name, refused.lines().next().unwrap_or_default());
         }
         return Ok(String::new());
     }
-    quick(&["bench", "flips"])?;
-    quick(&["papers", "sei"])?;
+    measurements.into_iter().try_for_each(|(kind, name)| quick(kind, name))?;
     no_differences()
 }
 
@@ -337,7 +423,7 @@ const LOAD_OR_LIMITS: [&str; 4] = [
 /// are.
 fn benches() -> Result<String, String> {
     for name in ["sweep", "attach", "tracing", "robust"] {
-        quick(&["bench", name])?;
+        quick("bench", name)?;
     }
     unmet("attach", |goal| goal["name"].as_str().is_some_and(|name| !LOAD_OR_LIMITS.contains(&name)))?;
     unmet("robust", |goal| goal["name"] != "verify_us")?;

@@ -43,7 +43,8 @@ pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
 
 /// Prints a line that the test runner does not capture; `make test` counts these lines.
 pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stdout(), "skipped: {why}");
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stdout(), "skipped: {}: {why}", test.name().unwrap_or("?"));
 }
 
 /// `make soak`: more rounds, more seeds.

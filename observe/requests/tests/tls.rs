@@ -54,6 +54,15 @@ async fn a_server_with_a_trusted_certificate_answers() {
 }
 
 #[tokio::test]
+async fn a_server_with_nothing_newer_than_tls_1_2_answers() {
+    let folder = Folder::new("tls12");
+    let authority = Authority::new(&folder);
+    let server = Server::start(authority.sign(&["localhost"]), Alpn::Tls12, None).await;
+    let reply = send(&format!("https://localhost:{}/a", server.port), trusting(&authority)).await;
+    assert_eq!((reply.status(), &reply.body[..]), (Some(200), &b"HTTP/1.1 GET /a"[..]), "{:?}", reply.reason);
+}
+
+#[tokio::test]
 async fn http2_is_spoken_to_a_server_that_supports_nothing_else() {
     let folder = Folder::new("http2");
     let authority = Authority::new(&folder);

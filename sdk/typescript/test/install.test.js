@@ -126,6 +126,16 @@ test('worker threads are traced', async (t) => {
   assert.strictEqual(events(segment)[1], 'RECV 200 < thread');
 });
 
+test('child processes are traced by NODE_OPTIONS', async (t) => {
+  const { port } = await app(t, 'child.js', {
+    service: 'child',
+    flags: ['--no-register'],
+    env: { NODE_OPTIONS: `--require ${REGISTER}` },
+  });
+  const { segment } = await tracedRequest([], () => sendRequest(port, '/hello'));
+  assert.strictEqual(events(segment)[1], 'RECV 200 < child');
+});
+
 test('an unsupported version is reported, and the library is left unchanged', async (t) => {
   const root = folder(t);
   const library = path.join(root, 'node_modules/@grpc/grpc-js');

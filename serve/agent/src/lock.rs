@@ -141,6 +141,12 @@ mod tests {
     /// A process that one test starts holds the sockets of the other until it executes its program.
     static SERIAL: Mutex<()> = Mutex::new(());
 
+    /// Prints past the capture of output that a test cannot run, so that it is counted.
+    fn skipped(why: &str) {
+        let test = std::thread::current();
+        let _ = writeln!(std::io::stdout(), "skipped: {}: {why}", test.name().unwrap_or("?"));
+    }
+
     #[test]
     fn a_second_agent_is_rejected_with_the_pid_of_the_first() {
         let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +167,7 @@ mod tests {
 import socket, sys
 s = socket.socket(socket.AF_UNIX); s.bind('\\0' + sys.argv[1]); s.listen(1); print('held', flush=True); input()";
         if !geteuid().is_root() {
-            let _ = writeln!(std::io::stdout(), "skipped: only root can start a process of another user");
+            skipped("only root can start a process of another user");
             return;
         }
         let name = format!("faultloom-lock-foreign-{}", std::process::id());
@@ -195,7 +201,7 @@ s = socket.socket(socket.AF_UNIX); s.bind('\\0' + sys.argv[1]); s.listen(1); pri
         let mut other = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
             Ok(other) => other,
             Err(e) => {
-                let _ = writeln!(std::io::stdout(), "skipped: unshare: {e}");
+                skipped(&format!("unshare: {e}"));
                 return;
             }
         };
@@ -208,7 +214,7 @@ s = socket.socket(socket.AF_UNIX); s.bind('\\0' + sys.argv[1]); s.listen(1); pri
         drop(other.stdin.take());
         let entered = other.wait().unwrap().success();
         if !answered || line != "ready\n" || !entered {
-            let _ = writeln!(std::io::stdout(), "skipped: no user namespace can be created here");
+            skipped("no user namespace can be created here");
             return;
         }
         assert!(!counts);

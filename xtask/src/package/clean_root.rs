@@ -14,18 +14,32 @@ const DEBOOTSTRAP: setup::Package = setup::Package { name: "debootstrap", progra
 /// What programs of these languages need to run; the SDKs come from our packages.
 const RUNTIMES: &str = "python3,python3-venv,nodejs,default-jre-headless";
 
-/// Summary: sizes and what was traced.
+type Use = fn(&CleanRoot) -> Result<(), String>;
+
+/// What is installed and used, in order, and the function that does it.
+const USES: [(&str, Use); 5] = [
+    ("sample", CleanRoot::use_sample),
+    ("guides", CleanRoot::use_guides),
+    ("action", CleanRoot::use_action),
+    ("sdks", CleanRoot::use_sdks),
+    ("binary", CleanRoot::use_binary),
+];
+
+/// The names of all uses.
+pub fn uses() -> impl Iterator<Item = &'static str> {
+    USES.into_iter().map(|(name, _)| name)
+}
+
+/// Summary: the names of what was used.
 pub fn test() -> Result<String, String> {
     package(Build::AsTested)?;
     let clean = CleanRoot::make("out/install/root", RUNTIMES)?;
     clean.copy_in(&super::deb(), "tmp/faultloom.deb")?;
     clean.output("dpkg --install /tmp/faultloom.deb")?;
-    clean.use_sample()?;
-    clean.use_guides()?;
-    clean.use_action()?;
-    clean.use_sdks()?;
-    clean.use_binary()?;
-    Ok("sample, guides, GitHub Action, SDKs of four languages, binary alone".to_owned())
+    for (_, run) in USES {
+        run(&clean)?;
+    }
+    Ok(uses().collect::<Vec<_>>().join(", "))
 }
 
 pub struct CleanRoot {

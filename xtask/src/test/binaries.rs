@@ -1,6 +1,7 @@
 //! Rust test binaries. They are built once; areas run those that they select, one at a time.
 
-use super::counts::{Counts, counted};
+use super::counts::{Counts, counted_by_name};
+use super::runners;
 use crate::cargo::{TestBinary, build_tests};
 use std::sync::OnceLock;
 
@@ -26,7 +27,9 @@ pub fn binaries(
 ) -> Result<String, String> {
     let (mut sum, mut errors) = (Counts::default(), Vec::new());
     for test in built()?.iter().filter(|test| select(test)) {
-        match counted(test.command(arguments).envs(variables.iter().copied())) {
+        let mut command = test.command(arguments);
+        command.envs(variables.iter().copied());
+        match counted_by_name(&mut command, |output| Ok(runners::cargo::named(output, test))) {
             Ok(counts) => sum = sum + counts,
             Err(e) => errors.push(format!("{}: {e}", test.name())),
         }

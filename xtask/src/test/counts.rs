@@ -1,5 +1,6 @@
 //! Sums up the test counts that the test runners of all languages print.
 
+use super::runners::{Named, record_all};
 use crate::shell::{combined, note, words};
 use std::fmt;
 use std::ops::Add;
@@ -38,9 +39,17 @@ pub fn record_skip(reason: &str) {
     SKIPPED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Runs a test program and adds its counts to the totals. If it fails, the error has the full output of the failed
-/// tests.
+/// Like [`counted_by_name`], for runs that are no evidence for the support page.
 pub fn counted(command: &mut Command) -> Result<Counts, String> {
+    counted_by_name(command, |_| Ok(Named::new()))
+}
+
+/// Runs a test program, adds its counts to the totals, and records the outcomes of its tests, which `named` reads from
+/// the output or from files. If the program fails, the error has the full output of the failed tests.
+pub fn counted_by_name(
+    command: &mut Command,
+    named: impl FnOnce(&str) -> Result<Named, String>,
+) -> Result<Counts, String> {
     let (is_success, output) = combined(command)?;
     let counts = Counts::of(&output);
     PASSED.fetch_add(counts.passed, Ordering::Relaxed);
@@ -49,6 +58,7 @@ pub fn counted(command: &mut Command) -> Result<Counts, String> {
     if !is_success {
         return Err(format!("failed: {}\n{}", words(command), failures(&output)));
     }
+    record_all(named(&output)?);
     for reason in &counts.reasons {
         println!("   skipped: {reason}");
     }

@@ -48,6 +48,22 @@ fn ports_in_use_are_left_out_and_the_entry_keeps_its_own() {
 }
 
 #[test]
+fn every_kind_of_workload_becomes_a_service() {
+    let pod = "containers: [{name: server, image: example/payment, ports: [{containerPort: 50051}]}]";
+    let workload = |kind: &str| match kind {
+        "Pod" => format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: payment}}\nspec: {{{pod}}}\n"),
+        _ => format!(
+            "apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: payment}}\nspec: {{template: {{spec: {{{pod}}}}}}}\n"
+        ),
+    };
+    for kind in ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod"] {
+        let text = drafted(&workload(kind), &[bookstore()]).unwrap();
+        is_readable(&text);
+        assert!(text.contains("name: payment") && text.contains("payment.js"), "{kind}: {text}");
+    }
+}
+
+#[test]
 fn images_of_languages_and_common_names_of_containers_are_no_names_of_sources() {
     let deployment = |name: &str, container: &str, image: &str| {
         format!(

@@ -16,7 +16,8 @@ const UNAVAILABLE: i32 = 3;
 
 /// Prints that a test cannot run here, past the test runner, so that it is counted.
 pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stdout(), "skipped: {}", why.trim().replace('\n', "; ")); // not captured
+    let (test, why) = (std::thread::current(), why.trim().replace('\n', "; "));
+    let _ = writeln!(std::io::stdout(), "skipped: {}: {why}", test.name().unwrap_or("?")); // not captured
 }
 
 /// A directory that everybody may enter and no other test uses, with the attacking program and the supervisor in it.

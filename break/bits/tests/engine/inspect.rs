@@ -5,7 +5,6 @@ use bit_flips::program::executable::ElfProperties;
 use bit_flips::program::inspect::check;
 use model::Failure;
 use sandbox::User;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +39,7 @@ impl Folder {
         let path = self.0.join("program");
         let built = Command::new("cc").arg("-o").arg(&path).arg(source).args(flags).output().expect("cc is there");
         if !built.status.success() {
-            let _ = writeln!(std::io::stdout(), "skipped: cc {flags:?} builds nothing here");
+            crate::support::skipped(&format!("cc {flags:?} builds nothing here"));
             return None;
         }
         mode(&path, 0o755);

@@ -1,6 +1,7 @@
 //! Flips in processes that run already: each hit is reported, nothing stays traced, and protected processes are
 //! refused.
 
+use crate::support::skipped;
 use bit_flips::engine_messages::Sites;
 use bit_flips::live::{Target, check_allowed, flip};
 use model::flip::{BitPolicy, FlipType};
@@ -33,11 +34,6 @@ struct Memcached {
     process: Child,
     port: u16,
     loaded: Arc<AtomicBool>,
-}
-
-/// Bypasses the test runner, which hides what passing tests print: skips are counted.
-fn skipped(why: &str) {
-    let _ = writeln!(std::io::stdout(), "skipped: {why}");
 }
 
 fn memcached() -> Option<PathBuf> {

@@ -214,5 +214,6 @@ pub fn possible() -> bool {
 
 /// Prints past the test runner, which captures the output of passing tests, so that skips are counted.
 pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stdout(), "skipped: {why}");
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stdout(), "skipped: {}: {why}", test.name().unwrap_or("?"));
 }

@@ -32,7 +32,7 @@ fn each(what: &str, cases: u64, mut check: impl FnMut(&mut Pair, &mut Random, &S
     let (possible, impossible): (Vec<Shape>, Vec<Shape>) =
         shapes::all().into_iter().partition(|shape| shape.needs <= Needs::present());
     for shape in impossible {
-        say(&format!("skipped: {what}: this processor has no {:?} for {}", shape.needs, shape.text));
+        skipped(&format!("{what}: this processor has no {:?} for {}", shape.needs, shape.text));
     }
     for (index, shape) in possible.iter().enumerate() {
         assert_eq!(Instruction::decode(CODE, shape.code).unwrap().operands(FlipType::Cf), 1);
@@ -46,6 +46,11 @@ fn each(what: &str, cases: u64, mut check: impl FnMut(&mut Pair, &mut Random, &S
     }
     say(&format!("{what}: {} compared, {} missed", pair.compared, pair.missed));
     assert!(only.is_some() || pair.compared > 20 * pair.missed, "too many flips missed");
+}
+
+/// Reports what cannot run here, so that it is counted.
+pub fn skipped(why: &str) {
+    say(&format!("skipped: {}: {why}", std::thread::current().name().unwrap_or("?")));
 }
 
 pub fn say(text: &str) {

@@ -140,7 +140,7 @@ fn the_stack_grows_for_a_wrong_address() {
     let bit = stack.trailing_zeros();
     let wrong = (stack + 64) ^ (1 << bit);
     if bit > 16 || maps.at(wrong).is_some() {
-        return crate::say("skipped: this stack ends where one flipped bit does not leave it");
+        return crate::skipped("this stack ends where one flipped bit does not leave it");
     }
     let registers = Registers { rip: CODE, rdi: stack + 64, rax: 77, ..scratch.registers() };
     scratch.set(code, &zeros(), &registers);
@@ -187,7 +187,7 @@ fn mmx_registers_flip_in_place() {
 #[test]
 fn vector_registers_without_state_flip() {
     if Needs::present() < Needs::Avx2 {
-        return crate::say("skipped: this processor has no AVX2");
+        return crate::skipped("this processor has no AVX2");
     }
     let (code, prepared) = (code!("vzeroall", "vmovdqu [rdi], ymm5"), code!("vzeroall"));
     for bit in [3, 127, 128, 255] {

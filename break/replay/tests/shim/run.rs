@@ -17,7 +17,8 @@ const DESCRIPTOR: i32 = 400;
 
 /// Prints that a test cannot run here, which is counted.
 pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stdout(), "skipped: {why}"); // not captured
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stdout(), "skipped: {}: {why}", test.name().unwrap_or("?")); // not captured
 }
 
 /// Path of a program; None where it is not installed, which is printed.

@@ -9,7 +9,8 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::version::TLS12;
+use tokio_rustls::rustls::{ALL_VERSIONS, RootCertStore, ServerConfig};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Alpn {
@@ -20,6 +21,8 @@ pub enum Alpn {
     Silent,
     /// It does not know ALPN and serves one connection at a time, as small servers do.
     Serial,
+    /// HTTP/1.1 over TLS 1.2, and no newer version.
+    Tls12,
     /// HTTP/1.1; it answers a request without TLS with status 400, as Go does.
     RefusesPlain,
 }
@@ -33,8 +36,8 @@ impl Server {
     /// `clients`: the authority of the client certificates that are required.
     pub async fn start(own: Certificate, alpn: Alpn, clients: Option<&Authority>) -> Server {
         let provider = Arc::new(ring::default_provider());
-        let builder =
-            ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
+        let versions = if alpn == Alpn::Tls12 { &[&TLS12][..] } else { ALL_VERSIONS };
+        let builder = ServerConfig::builder_with_provider(provider.clone()).with_protocol_versions(versions).unwrap();
         let builder = match clients {
             None => builder.with_no_client_auth(),
             Some(authority) => {
@@ -47,7 +50,7 @@ impl Server {
         let mut config = builder.with_single_cert(vec![own.der], own.key).unwrap();
         let (http1, http2) = (b"http/1.1".to_vec(), b"h2".to_vec());
         config.alpn_protocols = match alpn {
-            Alpn::Http1 | Alpn::RefusesPlain => vec![http1],
+            Alpn::Http1 | Alpn::RefusesPlain | Alpn::Tls12 => vec![http1],
             Alpn::Http2 => vec![http2],
             Alpn::Both => vec![http2, http1],
             Alpn::Silent | Alpn::Serial => Vec::new(),

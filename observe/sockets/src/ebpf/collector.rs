@@ -292,7 +292,8 @@ mod tests {
     /// A collector, or none with a counted skip if this machine does not permit eBPF.
     fn start() -> Option<EbpfCollector> {
         if let Some(missing) = super::super::requirements().into_iter().find_map(|it| it.missing) {
-            let _ = writeln!(std::io::stdout(), "skipped: {missing}");
+            let test = std::thread::current();
+            let _ = writeln!(std::io::stdout(), "skipped: {}: {missing}", test.name().unwrap_or("?"));
             return None;
         }
         Some(EbpfCollector::start(Options::default()).expect("all requirements are met"))

@@ -23,7 +23,8 @@ pub const DAY: i64 = 24 * HOUR;
 
 /// Reports a test that cannot run. Bypasses the output capture of the test runner; `make test` counts it.
 pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stdout(), "skipped: {why}");
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stdout(), "skipped: {}: {why}", test.name().unwrap_or("?"));
 }
 
 /// A temporary directory, deleted on drop.

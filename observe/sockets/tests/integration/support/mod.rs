@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Reports a test that cannot run; `make test` counts it.
+/// Reports a test that cannot run; `make test` counts it. Bypasses the capture of output.
 pub fn skipped(why: &str) {
-    let _ = writeln!(std::io::stdout(), "skipped: {why}"); // bypasses the output capture
+    let test = std::thread::current();
+    let _ = writeln!(std::io::stdout(), "skipped: {}: {why}", test.name().unwrap_or("?"));
 }
 
 /// The network namespace of a test, and its lock: a process that another test forks inherits all sockets of this
