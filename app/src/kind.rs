@@ -4,6 +4,7 @@ use crate::view::View;
 use crate::{Context, trace_diff};
 use model::trace::Trace;
 use model::{Failure, Fault, KindName, Run};
+use report::view::{Audience, CaseColumns, RunView};
 use runs::RunDir;
 
 /// A run with the folder of its artifacts.
@@ -17,8 +18,12 @@ pub struct StoredRun {
 pub enum Selection {
     /// All requests of a recording; of a sweep, the reference request.
     Main,
+    /// One request of a recording, numbered from 1.
+    Request(u64),
     /// Of a sweep, the request that shows this bug, numbered from 1.
     Bug(u64),
+    /// Of a sweep, the first request with this fingerprint.
+    Behavior(u64),
     /// Of a sweep, the reference request and those of all bugs.
     All,
 }
@@ -74,6 +79,21 @@ pub trait RunKind: Sync {
 
     /// One self-contained HTML page.
     fn report(&self, context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure>;
+
+    /// The view model: what the workbench shows.
+    ///
+    /// # Errors
+    /// Unknown if the run is not finished.
+    fn run_view(&self, context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure>;
+
+    /// All cases of one fault space.
+    ///
+    /// # Errors
+    /// Request if this kind has no cases, or if there is no such space.
+    fn cases(&self, _context: &Context, stored: &StoredRun, _space: usize) -> Result<CaseColumns, Failure> {
+        Err(Failure::request(format!("run {} is {}: it has no cases", stored.run.id.short(), self.noun()))
+            .next("name a sweep"))
+    }
 
     /// Whether runs of this kind hold requests with their calls.
     fn has_traces(&self) -> bool {

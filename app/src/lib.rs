@@ -30,6 +30,7 @@ pub mod text;
 pub mod time_arg;
 mod trace_diff;
 pub mod view;
+pub mod workbench;
 
 pub use cancel::Cancel;
 pub use context::Context;

@@ -9,6 +9,7 @@ pub use log_excerpt::LogExcerpt;
 use crate::trace::Trace;
 use crate::{Fault, Verdict};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A call, or a moment of the request, at which a space may inject a fault. `label` is short and unique within its
 /// space: `currency`, `GetAds`, `Convert#3`.
@@ -147,6 +148,9 @@ pub struct Bug {
     pub again: String,
     /// Cases of all swept spaces that fail for this reason.
     pub failing_cases: u64,
+    /// Fingerprints of those cases. Earlier versions did not store them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub behaviors: BTreeSet<u64>,
     pub spaces: Vec<String>,
     /// The request with exactly these faults.
     pub trace: Trace,

@@ -87,6 +87,7 @@ pub async fn find(
                 };
                 let at = &mut findings.bugs[at];
                 at.failing_cases += group.failing_cases;
+                at.behaviors.extend(&group.behaviors);
                 let new = group.spaces.iter().filter(|space| !at.spaces.contains(space)).cloned().collect::<Vec<_>>();
                 at.spaces.extend(new);
             }

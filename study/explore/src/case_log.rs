@@ -2,17 +2,20 @@
 //! interrupted sweep loses only the cases in flight and a resumed one never sends a stored case again.
 //!
 //! ```text
-//! cases.jsonl    every completed case
-//! causes.jsonl   one cause per failing behavior
-//! guided.jsonl   per case of a guided space: where its request allows one more fault (see `guided.rs`)
+//! cases.jsonl      every completed case
+//! causes.jsonl     one cause per failing behavior
+//! guided.jsonl     per case of a guided space: where its request allows one more fault (see `guided.rs`)
+//! behaviors.jsonl  one request per behavior (see `behavior_log.rs`)
 //! ```
 
+use crate::behavior_log::{BEHAVIORS, BehaviorLog, BehaviorTrace};
 use crate::cause::Cause;
 use model::sweep::{Case, Site};
 use model::{Failure, Family};
 use runs::{AppendFile, RunDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 const CASES: &str = "cases.jsonl";
 const CAUSES: &str = "causes.jsonl";
@@ -52,12 +55,16 @@ pub(crate) struct CaseRecord {
     pub cause: Option<Cause>,
     /// Of a case of a guided space.
     pub observation: Option<Observation>,
+    /// Of the first case of a behavior.
+    pub behavior: Option<BehaviorTrace>,
 }
 
 pub(crate) struct CaseLog {
     cases: AppendFile,
     causes: AppendFile,
     observations: AppendFile,
+    behavior_traces: AppendFile,
+    pub behaviors: Arc<BehaviorLog>,
     /// One per failing behavior, in all spaces of the run.
     pub known_causes: HashMap<u64, Cause>,
 }
@@ -69,6 +76,8 @@ impl CaseLog {
             cases: dir.append_file(CASES)?,
             causes: dir.append_file(CAUSES)?,
             observations: dir.append_file(OBSERVATIONS)?,
+            behaviors: Arc::new(BehaviorLog::open(dir)?),
+            behavior_traces: dir.append_file(BEHAVIORS)?,
             known_causes: causes.into_iter().map(|known| (known.fingerprint, known.cause)).collect(),
         })
     }
@@ -76,6 +85,7 @@ impl CaseLog {
     /// After an error nothing more may be appended: it would follow a truncated line.
     pub fn append(&mut self, records: &mut [CaseRecord]) -> Result<(), Failure> {
         let mut causes = Vec::new();
+        let behaviors: Vec<BehaviorTrace> = records.iter_mut().filter_map(|record| record.behavior.take()).collect();
         for record in &mut *records {
             let fingerprint = record.case.cause_key();
             let Some(cause) = record.cause.take() else { continue };
@@ -92,6 +102,9 @@ impl CaseLog {
         }
         if !observations.is_empty() {
             self.observations.append(&observations)?;
+        }
+        if !behaviors.is_empty() {
+            self.behavior_traces.append(&behaviors)?;
         }
         self.cases.append(&cases)
     }

@@ -228,6 +228,7 @@ mod tests {
             log: None,
             again: String::new(),
             failing_cases: 1,
+            behaviors: Default::default(),
             spaces: Vec::new(),
             trace: trace(vec![call("back", REFUSED, Some(0)), call("other", OK, None)]),
         };

@@ -9,7 +9,7 @@ use crate::oracle::call_rules;
 use crate::runner::SpaceRun;
 use model::sweep::{CallName, Case, Ending};
 use model::{Fault, Verdict};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
@@ -36,6 +36,8 @@ pub(crate) struct Group {
     /// Smallest failing sets, each with the index of its space, if the reply does not show which call failed.
     minimal: Vec<(usize, Vec<u32>)>,
     pub failing_cases: u64,
+    /// Fingerprints of its cases.
+    pub behaviors: BTreeSet<u64>,
     pub spaces: Vec<String>,
 }
 
@@ -112,7 +114,7 @@ pub(crate) fn of(runs: &[SpaceRun]) -> Groups {
             };
             let shown = shows_failed_call(case.ending, cause);
             if !shown && let Some(at) = smaller_set(&groups, space, case) {
-                groups[at].count(run);
+                groups[at].count(run, case);
                 continue;
             }
             let key = Key::of(cause, case.ending, case.status, case.reason.as_deref(), &faults);
@@ -121,7 +123,7 @@ pub(crate) fn of(runs: &[SpaceRun]) -> Groups {
                 groups.len() - 1
             });
             let group = &mut groups[at];
-            group.count(run);
+            group.count(run, case);
             if !shown {
                 group.minimal.push((space, case.fired.clone()));
             }
@@ -175,16 +177,25 @@ fn add_without_cause(groups: &mut Vec<Group>, run: &SpaceRun, case: &Case, fault
         groups.push(Group::new(key, cause, faults));
         groups.len() - 1
     });
-    groups[at].count(run);
+    groups[at].count(run, case);
 }
 
 impl Group {
     fn new(key: Key, cause: Cause, faults: Vec<Fault>) -> Group {
-        Group { key, cause, faults, minimal: Vec::new(), failing_cases: 0, spaces: Vec::new() }
+        Group {
+            key,
+            cause,
+            faults,
+            minimal: Vec::new(),
+            failing_cases: 0,
+            behaviors: BTreeSet::new(),
+            spaces: Vec::new(),
+        }
     }
 
-    fn count(&mut self, run: &SpaceRun) {
+    fn count(&mut self, run: &SpaceRun, case: &Case) {
         self.failing_cases += 1;
+        self.behaviors.insert(case.fingerprint);
         if !self.spaces.contains(&run.space.name) {
             self.spaces.push(run.space.name.clone());
         }
@@ -196,7 +207,6 @@ mod tests {
     use super::*;
     use model::sweep::{Site, Space};
     use model::{FaultKind, Selector};
-    use std::collections::BTreeSet;
 
     /// A failing case: the sites that fired, what the failed call is a substitute for, how it ended.
     type Failing<'a> = (&'a [u32], Option<&'a str>, Ending, u32);

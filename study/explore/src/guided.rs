@@ -45,6 +45,7 @@ impl Sweeper {
         let mut in_flight = InFlight::new(
             self,
             good,
+            results.behaviors(),
             Some(Arc::new(move |case: &PlannedCase, trace: &Trace| Observation {
                 space: case.space,
                 case: case.number,

@@ -4,6 +4,7 @@
 //! stores it before it starts another one. So at any moment at most `concurrency` cases were sent and are not stored.
 
 use crate::assess::{assess, fail_if_crashed, not_sent};
+use crate::behavior_log::BehaviorLog;
 use crate::case_log::{CaseRecord, Observation};
 use crate::cause;
 use crate::good_run::GoodRun;
@@ -42,6 +43,7 @@ type Outcome = (Sender, Result<CompletedCase, Failure>);
 pub(crate) struct InFlight<'a> {
     sweeper: &'a Sweeper,
     good: Arc<GoodRun>,
+    behaviors: Arc<BehaviorLog>,
     observe: Option<Observe>,
     /// Of cases that have completed, with their connections.
     idle: Vec<Sender>,
@@ -49,8 +51,14 @@ pub(crate) struct InFlight<'a> {
 }
 
 impl<'a> InFlight<'a> {
-    pub fn new(sweeper: &'a Sweeper, good: &Trace, observe: Option<Observe>) -> InFlight<'a> {
-        InFlight { sweeper, good: Arc::new(GoodRun::of(good)), observe, idle: Vec::new(), tasks: JoinSet::new() }
+    pub fn new(
+        sweeper: &'a Sweeper,
+        good: &Trace,
+        behaviors: Arc<BehaviorLog>,
+        observe: Option<Observe>,
+    ) -> InFlight<'a> {
+        let good = Arc::new(GoodRun::of(good));
+        InFlight { sweeper, good, behaviors, observe, idle: Vec::new(), tasks: JoinSet::new() }
     }
 
     pub fn has_room(&self) -> bool {
@@ -64,6 +72,7 @@ impl<'a> InFlight<'a> {
     pub fn start(&mut self, case: PlannedCase) {
         let mut sender = self.idle.pop().unwrap_or_else(|| self.sweeper.sender());
         let (spec, oracle) = (self.sweeper.spec.clone(), self.sweeper.oracle.clone());
+        let behaviors = self.behaviors.clone();
         let (recovery, good, observe) = (self.sweeper.recovery.clone(), self.good.clone(), self.observe.clone());
         self.tasks.spawn(async move {
             let sent = recovery.send(&mut sender, &spec, &case.faults).await;
@@ -77,7 +86,7 @@ impl<'a> InFlight<'a> {
                         sites: case.sites.clone(),
                         candidates: Vec::new(),
                     });
-                    let record = CaseRecord { case: in_site_order(assessed), cause: None, observation };
+                    let record = CaseRecord { case: in_site_order(assessed), cause: None, observation, behavior: None };
                     Ok(CompletedCase { record, repeated: false, crashed: Vec::new() })
                 }
                 Err(failure) => Err(failure),
@@ -89,7 +98,8 @@ impl<'a> InFlight<'a> {
                     assessed.cause =
                         cause.as_ref().and_then(|cause| cause::key(cause, &case.faults, assessed.fingerprint));
                     let observation = observe.map(|observe| observe(&case, trace));
-                    let record = CaseRecord { case: in_site_order(assessed), cause, observation };
+                    let behavior = behaviors.first(assessed.fingerprint, trace, &case.faults);
+                    let record = CaseRecord { case: in_site_order(assessed), cause, observation, behavior };
                     Ok(CompletedCase { record, repeated: sent.repeated, crashed: sent.crashed })
                 }
             };

@@ -3,6 +3,7 @@
 //! Sources: 3MileBeach §5.3 (exhaustive strategies), §5.4.2 (root causes); the guided order is our own.
 
 pub mod assess;
+pub mod behavior_log;
 pub mod bugs;
 mod case_log;
 pub mod cause;

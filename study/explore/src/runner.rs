@@ -1,5 +1,6 @@
 //! Runs the cases of a space that are not stored yet, several at once, and stores each when it completes.
 
+use crate::behavior_log::BehaviorLog;
 use crate::case_log::{CaseLog, read_cases};
 use crate::cause::Cause;
 use crate::in_flight::{CompletedCase, InFlight, PlannedCase};
@@ -96,7 +97,7 @@ impl Sweeper {
         let stored: HashSet<u64> = results.cases.iter().map(|case| case.case).collect();
         tracing::info!(space = name, cases = total, stored = stored.len(), "running a space");
         let mut todo = (0..total).filter(|number| !stored.contains(number));
-        let mut in_flight = InFlight::new(self, good, None);
+        let mut in_flight = InFlight::new(self, good, results.behaviors(), None);
         loop {
             let has_time = time_max.is_none_or(|limit| begin.elapsed() < limit);
             while self.may_continue(&results) && has_time && in_flight.has_room() {
@@ -157,6 +158,10 @@ impl Results {
             failed: None,
             is_log_broken: false,
         }
+    }
+
+    pub fn behaviors(&self) -> Arc<BehaviorLog> {
+        self.log.behaviors.clone()
     }
 
     /// Adds a case that an earlier process completed.

@@ -94,16 +94,21 @@ fn place(call: &Call, origin: f64, parent_end: f64) -> Placed<'_> {
     Placed { call, start, end, scope }
 }
 
-fn place_entry(call: &Call) -> Placed<'_> {
+pub(crate) fn place_entry(call: &Call) -> Placed<'_> {
     place(call, -(call.sent_us as f64), scope_length(call))
+}
+
+/// A call that `parent` caused.
+pub(crate) fn place_in<'a>(parent: &Placed, call: &'a Call) -> Placed<'a> {
+    let (begin, end) = parent.scope.unwrap_or((parent.start, parent.end));
+    place(call, begin, end)
 }
 
 fn place_calls<'a>(parent: Option<&Placed<'a>>) -> Vec<Placed<'a>> {
     let Some(parent) = parent else {
         return Vec::new();
     };
-    let (begin, end) = parent.scope.unwrap_or((parent.start, parent.end));
-    parent.call.calls().iter().map(|c| place(c, begin, end)).collect()
+    parent.call.calls().iter().map(|call| place_in(parent, call)).collect()
 }
 
 fn key(p: &Placed) -> u64 {

@@ -10,7 +10,7 @@ use model::flip::Ending;
 pub(crate) fn end(story: &Logged) -> String {
     if let Some(live) = story.live {
         let process = if live.is_running { "the process continues" } else { "the process has ended" };
-        let remark = story.remark.as_ref().map_or(String::new(), |remark| format!("; {}", text(remark)));
+        let remark = story.remark.as_ref().map_or(String::new(), |remark| format!("; {remark}"));
         return format!("{process}{remark}, thread {}", live.thread);
     }
     let ending = match &story.effect.ending {
@@ -19,7 +19,7 @@ pub(crate) fn end(story: &Logged) -> String {
         Ending::Hang => "hung".to_owned(),
     };
     let crash = story.effect.crash.as_ref().and_then(|c| c.symbol.as_ref());
-    let crash = crash.map_or(String::new(), |s| format!(" in {}", text(s)));
+    let crash = crash.map_or(String::new(), |s| format!(" in {s}"));
     let took = duration(story.effect.cpu_us);
     match story.injection {
         Some(_) => format!("{ending}{crash}, {took} of CPU after the flip"),

@@ -168,7 +168,7 @@ pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, sev
             text(&d.actual)
         );
     }
-    put!(out, "<div><dt>End</dt><dd>{}</dd></div></dl>", live::end(story));
+    put!(out, "<div><dt>End</dt><dd>{}</dd></div></dl>", text(&live::end(story)));
     if let Some(again) = again {
         put!(out, "<p class=again><code>{}</code></p>", text(&again));
     }
@@ -226,11 +226,12 @@ fn dash(n: u64) -> String {
     if n == 0 { "–".to_owned() } else { count(n) }
 }
 
-fn notes_of(campaign: &Campaign) -> Vec<Note> {
+/// What limits the meaning of the figures.
+pub(crate) fn notes_of(campaign: &Campaign) -> Vec<Note> {
     let mut notes = Vec::new();
     let note = |notes: &mut Vec<Note>, warns: bool, n: u64, name: &str, words: &str| {
         if n > 0 {
-            notes.push(Note { warns, words: format!("<span>{}: {} {words}</span>", text(name), count(n)) });
+            notes.push(Note { warns, words: format!("{name}: {} {words}", count(n)) });
         }
     };
     for v in &campaign.variants {
@@ -266,14 +267,14 @@ fn notes_of(campaign: &Campaign) -> Vec<Note> {
             "system calls of disturbed programs were refused by the sandbox.",
         );
         for remark in &v.remarks {
-            notes.push(Note { warns: false, words: format!("<span>{}: {}</span>", text(&v.name), text(remark)) });
+            notes.push(Note { warns: false, words: format!("{}: {remark}", v.name) });
         }
     }
     if live::of(campaign).is_some() {
-        let words = "<span>Only replies to the check were judged; other clients may have received wrong replies. A process that ended counts as detected otherwise.</span>";
+        let words = "Only replies to the check were judged; other clients may have received wrong replies. A process that ended counts as detected otherwise.";
         notes.push(Note { warns: false, words: words.to_owned() });
         return notes;
     }
-    notes.push(Note { warns: false, words: "<span>Only a deviating output is an error; a crash after complete output is not. Shares are of the errors of a group and are not probabilities, because the frequency of such faults is unknown. Intervals are 95 % (Wilson); without an occurrence, the bound is one-sided.</span>".to_owned() });
+    notes.push(Note { warns: false, words: "Only a deviating output is an error; a crash after complete output is not. Shares are of the errors of a group and are not probabilities, because the frequency of such faults is unknown. Intervals are 95 % (Wilson); without an occurrence, the bound is one-sided.".to_owned() });
     notes
 }

@@ -34,6 +34,7 @@ mod services;
 mod sweep;
 mod tables;
 mod timeline;
+pub mod view;
 mod words;
 
 #[cfg(test)]
@@ -97,7 +98,11 @@ pub struct FlipReport<'a> {
 
 /// A page may be shared: of a command, only the program's name and its options are shown.
 pub fn flip_html(report: &FlipReport) -> String {
-    let mut campaign = report.campaign.clone();
+    flips::html(&FlipReport { campaign: &without_arguments(report.campaign), ..*report })
+}
+
+pub(crate) fn without_arguments(campaign: &Campaign) -> Campaign {
+    let mut campaign = campaign.clone();
     for variant in &mut campaign.variants {
         variant.command = model::redact::program(&variant.command);
         if let Some(live) = &mut variant.live {
@@ -105,7 +110,7 @@ pub fn flip_html(report: &FlipReport) -> String {
             live.check = live.check.as_deref().map(|check| model::redact::program(&words(check)).join(" "));
         }
     }
-    flips::html(&FlipReport { campaign: &campaign, ..*report })
+    campaign
 }
 
 /// With complete commands.

@@ -5,15 +5,12 @@ use crate::notes::{self, Note};
 use crate::page::{self, Page, Section};
 use crate::words::{count, counted};
 use crate::{ComparedSockets, MapReport, net};
-use flows::ObservedBy;
+use flows::{Graph, ObservedBy};
 
 pub(crate) fn html(report: &MapReport) -> String {
     let MapReport { run, graph } = *report;
-    let remarks: Vec<Note> = graph
-        .remarks
-        .iter()
-        .map(|words| Note { warns: true, words: format!("<span>{}</span>", text(words)) })
-        .collect();
+    let all = notes(graph);
+    let remarks: Vec<&Note> = all.iter().filter(|note| note.warns).collect();
     let one_sided = graph.edges.iter().filter(|e| !e.paired).count() as u64;
     let mut lead = String::from("<p class=lead>");
     put!(
@@ -31,8 +28,6 @@ pub(crate) fn html(report: &MapReport) -> String {
         );
     }
     let figure = if remarks.is_empty() { String::new() } else { format!("! {}", remarks.len()) };
-    let mut all = remarks;
-    all.push(Note { warns: false, words: "A client depends on the server that accepts its connection. Client ports are ignored: all connections of a pair of services to one port are one edge.".to_owned() });
     let sections = vec![
         Section { id: "map", title: "Dependencies", figure: count(graph.edges.len() as u64), body: net::svg(graph) },
         Section { id: "notes", title: "Before you rely on this", figure, body: notes::list(&all) },
@@ -46,6 +41,15 @@ pub(crate) fn html(report: &MapReport) -> String {
         sections,
         data: serde_json::json!({ "spaces": [] }),
     })
+}
+
+/// What limits the meaning of a map.
+pub(crate) fn notes(graph: &Graph) -> Vec<Note> {
+    let mut notes: Vec<Note> = graph.remarks.iter().map(|words| Note { warns: true, words: words.clone() }).collect();
+    let words = "A client depends on the server that accepts its connection. Client ports are ignored: all connections \
+                 of a pair of services to one port are one edge.";
+    notes.push(Note { warns: false, words: words.to_owned() });
+    notes
 }
 
 /// The sockets of an application, compared with its recorded calls.

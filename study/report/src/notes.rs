@@ -9,18 +9,26 @@ use model::trace::Trace;
 use model::{Run, Verdict};
 use std::collections::BTreeMap;
 
-/// A note: whether it limits what the run shows, and its text as markup.
+/// A note: whether it limits what the run shows, and its text.
 pub(crate) struct Note {
     pub warns: bool,
     pub words: String,
 }
 
 fn warning(words: String) -> Note {
-    Note { warns: true, words }
+    Note { warns: true, words: sentence(words) }
 }
 
 fn remark(words: String) -> Note {
-    Note { warns: false, words }
+    Note { warns: false, words: sentence(words) }
+}
+
+/// Begins with a capital letter.
+fn sentence(mut words: String) -> String {
+    if let Some(first) = words.get(..1).map(str::to_uppercase) {
+        words.replace_range(..1, &first);
+    }
+    words
 }
 
 pub(crate) fn of_trace(trace: &Trace, name: &str) -> Vec<Note> {
@@ -57,11 +65,8 @@ pub(crate) fn of_sweep(run: &Run, sweep: &Sweep, cases: &[Case]) -> Vec<Note> {
         }
         let mut reasons: Vec<(String, u64)> = reasons.into_iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        let words: Vec<String> = reasons
-            .iter()
-            .take(5)
-            .map(|(reason, n)| format!("{} ({})", text(&shorten(reason, 120)), count(*n)))
-            .collect();
+        let words: Vec<String> =
+            reasons.iter().take(5).map(|(reason, n)| format!("{} ({})", shorten(reason, 120), count(*n))).collect();
         notes.push(warning(format!(
             "{} unknown. They count neither as passed nor as failed. {}",
             are(unknown, "case"),
@@ -111,11 +116,7 @@ fn are(n: u64, noun: &str) -> String {
 pub(crate) fn list(notes: &[Note]) -> String {
     let mut out = String::from("<ul class=notes>");
     for note in notes {
-        let mut words = note.words.clone();
-        if let Some(first) = words.get(..1).map(str::to_uppercase) {
-            words.replace_range(..1, &first);
-        }
-        put!(out, "<li class={}>{words}", if note.warns { "warn" } else { "info" });
+        put!(out, "<li class={}>{}", if note.warns { "warn" } else { "info" }, text(&note.words));
     }
     out.push_str("</ul>");
     out

@@ -1,7 +1,7 @@
 //! The page of a recording: each request as a timeline, the planned faults and whether they fired, the services.
 
 use crate::escape::{put, text};
-use crate::notes;
+use crate::notes::{self, Note};
 use crate::page::{self, Page, Section};
 use crate::services::Services;
 use crate::words::{self, count, counted, duration};
@@ -13,44 +13,10 @@ const ROWS_LATER: usize = 60;
 const TRACES: usize = 100;
 
 pub(crate) fn html(report: &RecordingReport) -> String {
-    let RecordingReport { run, traces, left_out, faults, sockets } = *report;
+    let RecordingReport { run, traces, faults, sockets, .. } = *report;
     let services = Services::of(traces.iter());
-    let mut remarks = notes::of_run(run);
-    for (i, trace) in traces.iter().enumerate().take(TRACES) {
-        let name = if traces.len() == 1 { "the request".to_owned() } else { format!("request {}", i + 1) };
-        remarks.extend(notes::of_trace(trace, &name));
-    }
-    if left_out > 0 {
-        let words = format!(
-            "{} of this run are not part of this page, which would be too large; the figures here are those of the first {}.",
-            counted(left_out, "further request"),
-            counted(traces.len() as u64, "request")
-        );
-        remarks.push(notes::Note { warns: true, words });
-    }
-    let fired = |fault: usize| {
-        traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk())).filter(|c| c.fault == Some(fault)).count()
-            as u64
-    };
-    let status = if traces.iter().any(Trace::is_truncated) {
-        "is not recorded as fired; a history was truncated, so it may have."
-    } else {
-        "never fired: no call matched it, or its condition never held."
-    };
-    for (i, fault) in faults.iter().enumerate().filter(|(i, _)| fired(*i) == 0) {
-        remarks.push(notes::Note {
-            warns: true,
-            words: format!("fault ↯{} <code>{}</code> {status}", i + 1, text(&fault.to_string())),
-        });
-    }
+    let remarks = notes(report);
     let warnings = remarks.iter().filter(|n| n.warns).count() as u64;
-    remarks.push(notes::Note {
-        warns: false,
-        words:
-            "Clocks of different services are never compared: a callee's part of a bar is centered in its caller's bar."
-                .to_owned(),
-    });
-
     let calls: u64 = traces.iter().map(|t| t.walk().len() as u64).sum();
     let failed: u64 = traces.iter().map(|t| t.walk().into_iter().filter(|c| words::failed(c)).count() as u64).sum();
     let messages: u64 = traces.iter().map(|t| t.messages() as u64).sum();
@@ -98,7 +64,7 @@ pub(crate) fn html(report: &RecordingReport) -> String {
     if !faults.is_empty() {
         let mut list = String::from("<ul class=\"faults planned\">");
         for (i, fault) in faults.iter().enumerate() {
-            let n = fired(i);
+            let n = times_fired(traces, i);
             let words = if n == 0 {
                 "<b class=never>never fired</b>".to_owned()
             } else {
@@ -139,6 +105,45 @@ pub(crate) fn html(report: &RecordingReport) -> String {
         sections,
         data: serde_json::json!({ "spaces": [] }),
     })
+}
+
+/// What limits the meaning of the figures.
+pub(crate) fn notes(report: &RecordingReport) -> Vec<Note> {
+    let RecordingReport { run, traces, left_out, faults, .. } = *report;
+    let mut remarks = notes::of_run(run);
+    for (i, trace) in traces.iter().enumerate().take(TRACES) {
+        let name = if traces.len() == 1 { "the request".to_owned() } else { format!("request {}", i + 1) };
+        remarks.extend(notes::of_trace(trace, &name));
+    }
+    if left_out > 0 {
+        let words = format!(
+            "{} of this run are not part of this page, which would be too large; the figures here are those of the first {}.",
+            counted(left_out, "further request"),
+            counted(traces.len() as u64, "request")
+        );
+        remarks.push(Note { warns: true, words });
+    }
+    let status = if traces.iter().any(Trace::is_truncated) {
+        "is not recorded as fired; a history was truncated, so it may have."
+    } else {
+        "never fired: no call matched it, or its condition never held."
+    };
+    for (i, fault) in faults.iter().enumerate().filter(|(i, _)| times_fired(traces, *i) == 0) {
+        remarks.push(Note { warns: true, words: format!("Fault ↯{} {fault} {status}", i + 1) });
+    }
+    remarks.push(Note {
+        warns: false,
+        words:
+            "Clocks of different services are never compared: a callee's part of a bar is centered in its caller's bar."
+                .to_owned(),
+    });
+    remarks
+}
+
+/// How often a fault fired in all requests.
+pub(crate) fn times_fired(traces: &[Trace], fault: usize) -> u64 {
+    let calls = traces.iter().flat_map(|trace| std::iter::once(&trace.entry).chain(trace.walk()));
+    calls.filter(|call| call.fault == Some(fault)).count() as u64
 }
 
 fn heading(trace: &Trace) -> String {

@@ -182,15 +182,20 @@ fn none_found(sweep: &Sweep) -> String {
     }
 }
 
-fn space_head(space: &Space) -> String {
-    let about = match space.name.as_str() {
+/// What the cases of a space are.
+pub(crate) fn about(space: &str) -> &'static str {
+    match space {
         "services" => "every subset of the services that this request uses",
         "all-services" => "every subset of all services of the target",
         "temporal" => "every subset of the calls of the good request",
         "crash-points" => "one service that fails from one moment on",
         "guided" => "only cases that can show a new behavior",
         _ => "",
-    };
+    }
+}
+
+fn space_head(space: &Space) -> String {
+    let about = about(&space.name);
     let mut out = String::new();
     put!(out, "<article class=space><header><h3>{}</h3><p>{about}</p></header>", text(&space.name));
     out.push_str(&meter(space.failures, space.unknown, space.unaffected, space.passes));

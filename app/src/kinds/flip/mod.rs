@@ -15,6 +15,7 @@ use ::campaign::{EngineClient, Spec, log, tracer_client};
 use bit_flips::live::{Injection, Target};
 use model::campaign::Campaign;
 use model::{Failure, KindName, Run};
+use report::view::{Audience, FlipView, Head, RunView};
 use report::{FlipReport, flip_html, flip_html_unredacted};
 use runs::RunDir;
 use serde_json::json;
@@ -106,6 +107,11 @@ impl RunKind for Flip {
 
     fn diff(&self, context: &Context, before: &StoredRun, after: &StoredRun) -> Result<Difference, Failure> {
         diff::diff(context, before, after)
+    }
+
+    fn run_view(&self, context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure> {
+        let report = FlipReport { run: &stored.run, campaign: &results(context, stored)? };
+        Ok(FlipView::of(&report, Head { audience, summary: self.summarize(&stored.run) }))
     }
 
     fn report(&self, context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure> {

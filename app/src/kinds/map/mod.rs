@@ -17,6 +17,7 @@ use crate::view::{Block, View};
 use crate::{Context, register_kind};
 use flows::Graph;
 use model::{Failure, KindName, Run};
+use report::view::{Audience, Head, MapView, RunView};
 use report::{MapReport, map_html};
 use serde_json::json;
 
@@ -60,6 +61,11 @@ impl RunKind for Map {
         let total = format!("{} different", changes.len());
         let blocks = vec![Block::GraphChanges { before, after, changes }, Block::Line(total)];
         Ok(Difference { differs, view: View::new(fields, blocks) })
+    }
+
+    fn run_view(&self, _context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure> {
+        let report = MapReport { run: &stored.run, graph: &graph(stored)? };
+        Ok(MapView::of(&report, Head { audience, summary: self.summarize(&stored.run) }))
     }
 
     fn report(&self, _context: &Context, stored: &StoredRun, _names: Names) -> Result<String, Failure> {

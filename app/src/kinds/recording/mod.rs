@@ -9,6 +9,7 @@ use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
 use model::trace::Trace;
 use model::{Failure, Fault, KindName, Run, Verdict};
+use report::view::{Audience, Head, RecordingView, RunView};
 use report::{RecordingReport, recording_html, recording_html_unredacted};
 use runs::RunDir;
 use serde_json::json;
@@ -99,6 +100,19 @@ impl RunKind for Recording {
         Ok(View::new(fields, blocks))
     }
 
+    fn run_view(&self, _context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure> {
+        let Shown { traces, left_out, faults } = read(&stored.dir)?;
+        let sockets = socket_comparison::load(&stored.dir)?;
+        let report = RecordingReport {
+            run: &stored.run,
+            traces: &traces,
+            left_out,
+            faults: &faults,
+            sockets: sockets.as_ref().map(|comparison| comparison.view()),
+        };
+        Ok(RecordingView::of(&report, Head { audience, summary: self.summarize(&stored.run) }))
+    }
+
     fn report(&self, _context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure> {
         let Shown { traces, left_out, faults } = read(&stored.dir)?;
         let sockets = socket_comparison::load(&stored.dir)?;
@@ -120,13 +134,19 @@ impl RunKind for Recording {
     }
 
     fn traces(&self, context: &Context, stored: &StoredRun, selection: Selection) -> Result<Traces, Failure> {
-        if let Selection::Bug(_) = selection {
-            return Err(Failure::request("only a sweep has bugs (--bug), and this is a recording").next(format!(
-                "{} {}",
-                context.command("export"),
-                stored.run.id.short()
-            )));
+        if let Selection::Bug(_) | Selection::Behavior(_) = selection {
+            return Err(Failure::request("only a sweep has bugs (--bug) and behaviors, and this is a recording")
+                .next(format!("{} {}", context.command("export"), stored.run.id.short())));
         }
-        Ok(Traces { traces: stored.dir.records(TRACES)?, faults: faults(&stored.dir) })
+        let mut traces: Vec<Trace> = stored.dir.records(TRACES)?;
+        if let Selection::Request(number) = selection {
+            let count = traces.len();
+            let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+            let one = index.filter(|index| *index < count).map(|index| traces.swap_remove(index));
+            let missing =
+                format!("there is no request {number}: this recording has {}", plural(count as u64, "request"));
+            traces = vec![one.ok_or_else(|| Failure::request(missing))?];
+        }
+        Ok(Traces { traces, faults: faults(&stored.dir) })
     }
 }

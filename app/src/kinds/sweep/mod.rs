@@ -12,8 +12,10 @@ use crate::kind::{Names, RunKind, Selection, StoredRun, Traces};
 use crate::kinds::recording::INSECURE;
 use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
+use explore::behavior_log;
 use model::sweep::{Case, Sweep as Results};
 use model::{Failure, KindName, Run};
+use report::view::{Audience, CaseColumns, Head, RunView, SweepView};
 use report::{SweepReport, sweep_html, sweep_html_unredacted};
 use serde_json::json;
 
@@ -76,6 +78,31 @@ impl RunKind for Sweep {
         Ok(View::new(fields, blocks))
     }
 
+    fn run_view(&self, context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure> {
+        let sweep = results(context, stored)?;
+        let cases: Vec<Case> = stored.dir.records(CASES)?;
+        let sockets = socket_comparison::load(&stored.dir)?;
+        let kept = behavior_log::stored(&stored.dir)?;
+        let report = SweepReport {
+            run: &stored.run,
+            sweep: &sweep,
+            cases: &cases,
+            sockets: sockets.as_ref().map(|comparison| comparison.view()),
+        };
+        let head = Head { audience, summary: self.summarize(&stored.run) };
+        Ok(SweepView::of(&report, head, &|fingerprint| kept.contains(&fingerprint)))
+    }
+
+    fn cases(&self, context: &Context, stored: &StoredRun, space: usize) -> Result<CaseColumns, Failure> {
+        let sweep = results(context, stored)?;
+        let cases: Vec<Case> = stored.dir.records(CASES)?;
+        let report = SweepReport { run: &stored.run, sweep: &sweep, cases: &cases, sockets: None };
+        SweepView::cases(&report, space).ok_or_else(|| {
+            let count = sweep.spaces.len();
+            Failure::request(format!("there is no space {space}: this sweep has {count}, from 0"))
+        })
+    }
+
     fn report(&self, context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure> {
         let sweep = results(context, stored)?;
         let cases: Vec<Case> = stored.dir.records(CASES)?;
@@ -99,10 +126,20 @@ impl RunKind for Sweep {
     fn traces(&self, context: &Context, stored: &StoredRun, selection: Selection) -> Result<Traces, Failure> {
         let sweep = results(context, stored)?;
         match selection {
-            Selection::Main => Ok(Traces { traces: vec![sweep.good], faults: Vec::new() }),
+            Selection::Main | Selection::Request(1) => Ok(Traces { traces: vec![sweep.good], faults: Vec::new() }),
             Selection::All => {
                 let of_bugs = sweep.bugs.into_iter().map(|bug| bug.trace);
                 Ok(Traces { traces: std::iter::once(sweep.good).chain(of_bugs).collect(), faults: Vec::new() })
+            }
+            Selection::Request(number) => Err(Failure::request(format!(
+                "there is no request {number}: a sweep stores the request without faults, and one per behavior"
+            ))),
+            Selection::Behavior(fingerprint) => {
+                let found = behavior_log::find(&stored.dir, fingerprint)?;
+                found.map(|one| Traces { traces: vec![one.trace], faults: one.faults }).ok_or_else(|| {
+                    Failure::request(format!("no request with the behavior {fingerprint:016x} is stored"))
+                        .why("the sweep is from an earlier version, or it has more behaviors than are stored")
+                })
             }
             Selection::Bug(number) => {
                 let count = sweep.bugs.len();

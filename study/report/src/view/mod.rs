@@ -1,0 +1,33 @@
+//! The view model: what the page, the exported file and programs are given of a run. It is data, with units in the
+//! names of its numbers; how it is drawn is the page's choice.
+//!
+//! It has a version and a published schema (`faultloom schema run-view`). Lists that may have 10^6 entries are columns
+//! of numbers, see [`column`].
+
+mod audience;
+mod behaviors;
+mod bugs;
+mod cases;
+pub mod column;
+mod comparison;
+mod flips;
+mod map;
+mod recording;
+mod run;
+mod sweep;
+mod trace;
+
+pub use audience::Audience;
+pub use behaviors::{Behavior, Latency, Outcome, SiteColumn};
+pub use bugs::{BugView, UnexplainedView};
+pub use cases::CaseColumns;
+pub use comparison::{ComparisonView, compare};
+pub use flips::{FlipStory, FlipView, TallyView, VariantView};
+pub use map::{MapEdge, MapNode, MapView, SocketsView};
+pub use recording::RecordingView;
+pub use run::{Content, Head, Note, RunHead, RunView};
+pub use sweep::{SpaceView, SweepView};
+pub use trace::TraceView;
+
+/// Version of the format. A reader refuses a newer one.
+pub const VERSION: u32 = 1;
