@@ -1,0 +1,18 @@
+/** Commands that people copy. */
+
+/** In single quotes, so that a shell changes nothing. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+const FAULT = / --fault (?:'(?:[^']|'\\'')*'|\S+)/g;
+
+/**
+ * The command that sends a request with these faults. `known`: a command of the same run with other faults, which has
+ * the request's options. Without one, `request` is `METHOD URL`.
+ */
+export function again(known: string | undefined, request: string, faults: string[]): string {
+  const planned = faults.map((fault) => ` --fault ${quoted(fault)}`).join('');
+  if (known !== undefined && known !== '') return known.replace(FAULT, '') + planned;
+  const [, method, url] = /^([A-Z]+) (\S+)$/.exec(request) ?? [];
+  if (url === undefined) return `faultloom record ${quoted(request)}${planned}`;
+  return `faultloom record ${method === 'GET' ? '' : `-X ${method} `}${url}${planned}`;
+}
