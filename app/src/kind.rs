@@ -1,10 +1,10 @@
 //! A kind of run behind one interface. A kind registers itself with [`register_kind!`]; nothing else lists it.
 
-use crate::view::View;
+use crate::view::{Block, Table, View};
 use crate::{Context, trace_diff};
 use model::trace::Trace;
 use model::{Failure, Fault, KindName, Run};
-use report::view::{Audience, CaseColumns, RunView};
+use report::view::{Audience, CaseColumns, Head, PlainBlock, PlainView, RunView};
 use runs::RunDir;
 
 /// A run with the folder of its artifacts.
@@ -55,6 +55,14 @@ pub struct Difference {
     pub view: View,
 }
 
+/// How far a run is that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgressFile {
+    pub name: &'static str,
+    /// Is in the line of a part that failed.
+    pub failed: &'static str,
+}
+
 /// Operations on the runs of one kind.
 pub trait RunKind: Sync {
     /// As stored with the run and printed in lists.
@@ -80,11 +88,19 @@ pub trait RunKind: Sync {
     /// One self-contained HTML page.
     fn report(&self, context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure>;
 
-    /// The view model: what the workbench shows.
+    /// The view model: what the workbench shows. By default the lines and tables of [`RunKind::load`].
     ///
     /// # Errors
     /// Unknown if the run is not finished.
-    fn run_view(&self, context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure>;
+    fn run_view(&self, context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure> {
+        let blocks = self.load(context, stored)?.blocks.into_iter().filter_map(|block| match block {
+            Block::Line(text) => Some(PlainBlock::Line { text }),
+            Block::Table(Table { columns, rows }) => Some(PlainBlock::Table { columns, rows }),
+            _ => None,
+        });
+        let head = Head { audience, summary: self.summarize(&stored.run) };
+        Ok(PlainView::of(&stored.run, head, blocks.collect()))
+    }
 
     /// All cases of one fault space.
     ///
@@ -93,6 +109,12 @@ pub trait RunKind: Sync {
     fn cases(&self, _context: &Context, stored: &StoredRun, _space: usize) -> Result<CaseColumns, Failure> {
         Err(Failure::request(format!("run {} is {}: it has no cases", stored.run.id.short(), self.noun()))
             .next("name a sweep"))
+    }
+
+    /// The file that grows by one line for each completed part of a run, and what a line of a failed part contains.
+    /// None: runs of this kind are short.
+    fn progress_file(&self) -> Option<ProgressFile> {
+        None
     }
 
     /// Whether runs of this kind hold requests with their calls.

@@ -5,3 +5,4 @@ mod map;
 mod old_store;
 mod schemas;
 mod toy_kind;
+mod workbench;

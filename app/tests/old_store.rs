@@ -42,7 +42,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// A copy of a stored folder for one test, because opening a store writes to it.
-fn store(folder: &str, name: &str) -> Context {
+pub(crate) fn store(folder: &str, name: &str) -> Context {
     let home = std::env::temp_dir().join(format!("faultloom-old-store-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&home);
     copy(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/stores").join(folder), &home);

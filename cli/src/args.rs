@@ -148,6 +148,8 @@ pub enum Command {
     Show(Show),
     /// Compare two runs
     Diff(Diff),
+    /// Open the workbench: a page on loopback for everything that the runs recorded
+    Ui(Ui),
     /// Write a self-contained HTML page for a run
     Report(Report),
     /// Export a run's traces: OTLP, Jaeger, Zipkin, Perfetto
@@ -354,6 +356,19 @@ pub struct Show {
 pub struct Diff {
     pub before: String,
     pub after: String,
+}
+
+#[derive(ClapArgs)]
+pub struct Ui {
+    /// Port on loopback [default: any free one]
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
+    /// Open it in $BROWSER or the desktop's browser
+    #[arg(long)]
+    pub open: bool,
+    /// Let the page delete runs
+    #[arg(long)]
+    pub allow_run: bool,
 }
 
 #[derive(ClapArgs)]

@@ -12,6 +12,7 @@ macro_rules! eprintln {
 }
 
 mod args;
+mod browser;
 mod commands;
 mod context;
 mod first_steps;

@@ -44,6 +44,7 @@ mod store;
 mod support;
 mod sweep;
 mod sweep_options;
+mod ui;
 mod wrap;
 
 #[cfg(feature = "postgres")]

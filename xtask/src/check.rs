@@ -91,8 +91,9 @@ fn vet() -> Result<(), String> {
 
 /// Top-level folders and their layers. A crate may depend on lower layers. Crates of `base` may also depend on each
 /// other.
-const LAYERS: [(&str, u8); 10] = [
+const LAYERS: [(&str, u8); 11] = [
     ("base", 0),
+    ("ui", 0),
     ("observe", 1),
     ("break", 1),
     ("harden", 1),

@@ -26,6 +26,7 @@ mod runs;
 mod schema;
 mod show;
 mod sweep;
+mod ui;
 mod up;
 mod wrap;
 
@@ -82,6 +83,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Runs(args) => runs::runs(&context, &args).await,
             Command::Show(args) => show::show(&context, &args).await,
             Command::Diff(args) => diff::diff(&context, &args).await,
+            Command::Ui(args) => ui::ui(&context, &args).await,
             Command::Report(args) => report::report(&context, &args).await,
             Command::Export(args) => export::export(&context, &args).await,
             Command::Import(args) => import::import(&context, &args).await,

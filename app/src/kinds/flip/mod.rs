@@ -7,7 +7,7 @@ pub mod repeat;
 pub mod spec;
 
 use crate::history::REPORT_FILE;
-use crate::kind::{Difference, Names, RunKind, Selection, StoredRun, Traces};
+use crate::kind::{Difference, Names, ProgressFile, RunKind, Selection, StoredRun, Traces};
 use crate::text::plural;
 use crate::view::{Block, View};
 use crate::{Context, register_kind};
@@ -120,6 +120,10 @@ impl RunKind for Flip {
             Names::Complete => flip_html_unredacted,
         };
         Ok(page(&FlipReport { run: &stored.run, campaign: &results(context, stored)? }))
+    }
+
+    fn progress_file(&self) -> Option<ProgressFile> {
+        Some(ProgressFile { name: log::INJECTIONS, failed: r#""outcome":"undetected""# })
     }
 
     fn traces(&self, context: &Context, stored: &StoredRun, _selection: Selection) -> Result<Traces, Failure> {

@@ -8,7 +8,7 @@ mod spec;
 pub use run::{Swept, resume, sweep};
 pub use spec::{CONCURRENCY, ResumeSpec, StoredSpec, SweepSpec};
 
-use crate::kind::{Names, RunKind, Selection, StoredRun, Traces};
+use crate::kind::{Names, ProgressFile, RunKind, Selection, StoredRun, Traces};
 use crate::kinds::recording::INSECURE;
 use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
@@ -117,6 +117,10 @@ impl RunKind for Sweep {
             cases: &cases,
             sockets: sockets.as_ref().map(|comparison| comparison.view()),
         }))
+    }
+
+    fn progress_file(&self) -> Option<ProgressFile> {
+        Some(ProgressFile { name: CASES, failed: r#""verdict":"fail""# })
     }
 
     fn has_traces(&self) -> bool {

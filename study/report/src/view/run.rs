@@ -1,6 +1,6 @@
 //! A run: what every kind has, and its content.
 
-use super::{Audience, FlipView, MapView, RecordingView, SweepView, VERSION};
+use super::{Audience, FlipView, MapView, PlainView, RecordingView, SweepView, VERSION};
 use crate::notes;
 use model::{Run, Verdict};
 use schemars::JsonSchema;
@@ -73,6 +73,7 @@ pub enum Content {
     Sweep(SweepView),
     Map(MapView),
     Flip(FlipView),
+    Plain(PlainView),
 }
 
 /// The whole view of a run.

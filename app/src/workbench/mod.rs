@@ -1,5 +1,9 @@
 //! What the workbench shows: the view model of runs, cases, traces and comparisons. Reading only.
 
+mod watch;
+
+pub use watch::{Change, RunProgress, Watch};
+
 use crate::kind::{Selection, StoredRun};
 use crate::spec::Version;
 use crate::{Context, history, kind, register_schema};
@@ -25,7 +29,7 @@ pub struct RunList {
 }
 
 /// Runs of one list.
-const RUNS_MAX: i64 = 10_000;
+pub(crate) const RUNS_MAX: i64 = 10_000;
 
 pub async fn runs(context: &Context) -> Result<RunList, Failure> {
     let mut runs = context.store().await?.list(RUNS_MAX + 1).await?;

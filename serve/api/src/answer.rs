@@ -1,0 +1,34 @@
+//! Replies of the API: JSON, or an error with what, why and next.
+
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use model::{Failure, Family};
+use serde_json::json;
+
+pub(crate) fn json(bytes: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], Body::from(bytes)).into_response()
+}
+
+pub(crate) fn refused(status: StatusCode, what: &str, next: &str) -> Response {
+    error(status, &Failure::request(what).next(next))
+}
+
+/// The status follows from the family: the request was wrong, or names nothing; the state does not allow it.
+pub(crate) fn failed(failure: &Failure) -> Response {
+    let status = match failure.family {
+        Family::Request if failure.what.starts_with("there is no") => StatusCode::NOT_FOUND,
+        Family::Request => StatusCode::BAD_REQUEST,
+        Family::Unknown => StatusCode::CONFLICT,
+        Family::Environment | Family::Aborted => StatusCode::SERVICE_UNAVAILABLE,
+        Family::Bug => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    error(status, failure)
+}
+
+fn error(status: StatusCode, failure: &Failure) -> Response {
+    let Failure { what, why, next, .. } = failure;
+    let body = json!({"error": {"what": what, "why": why, "next": next}});
+    (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}

@@ -1,0 +1,53 @@
+//! One watch of the store for all open pages. It looks only while a page listens.
+
+use app::Context;
+use app::workbench::{Change, Watch};
+use std::time::Duration;
+use tokio::sync::broadcast;
+
+/// A page sees progress this much later at most, plus the time to read it.
+const LOOK_AT_PROGRESS: Duration = Duration::from_millis(100);
+/// The list of runs is read less often, since that opens the store.
+const LOOKS_PER_LIST: u32 = 5;
+/// Changes that a slow page may lag behind; then it misses some and reads the list again.
+const BUFFER: usize = 256;
+
+#[derive(Clone)]
+pub(crate) struct Changes {
+    sender: broadcast::Sender<Change>,
+}
+
+impl Changes {
+    /// Starts the watch, which ends with the runtime.
+    pub fn watch(context: Context) -> Changes {
+        let changes = Changes { sender: broadcast::Sender::new(BUFFER) };
+        let sender = changes.sender.clone();
+        tokio::spawn(async move {
+            let mut watch = Watch::default();
+            let mut looks = 0;
+            loop {
+                tokio::time::sleep(LOOK_AT_PROGRESS).await;
+                if sender.receiver_count() == 0 {
+                    continue;
+                }
+                let mut seen = watch.look_at_progress();
+                if looks % LOOKS_PER_LIST == 0 {
+                    match watch.look_at_runs(&context).await {
+                        Ok(change) => seen.extend(change),
+                        Err(failure) => tracing::debug!(%failure, "the store cannot be read"),
+                    }
+                }
+                looks += 1;
+                for change in seen {
+                    // nobody listens any more: the next look notices
+                    let _ = sender.send(change);
+                }
+            }
+        });
+        changes
+    }
+
+    pub fn listen(&self) -> broadcast::Receiver<Change> {
+        self.sender.subscribe()
+    }
+}

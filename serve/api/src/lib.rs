@@ -1,0 +1,18 @@
+//! The workbench: a page on loopback, and the API that it uses.
+//!
+//! Who may read: whoever has the address with its one-time token, which is printed to the user's terminal. The page
+//! exchanges it for a session secret at once. Requests are refused whose `Host` or `Origin` is not this server's own,
+//! so no other page that the user has open can read anything, also not by a host name that resolves to loopback.
+
+mod answer;
+mod cache;
+mod changes;
+mod events;
+mod guard;
+mod openapi;
+mod routes;
+mod secrets;
+mod server;
+
+pub use openapi::document;
+pub use server::{Options, serve};

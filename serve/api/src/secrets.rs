@@ -1,0 +1,94 @@
+//! The one-time token of the address, and the secrets of the sessions that were opened with one.
+
+use model::Failure;
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use std::sync::{Mutex, PoisonError};
+
+/// Further sessions end the oldest one.
+const SESSIONS_MAX: usize = 32;
+
+/// 32 random bytes in hexadecimal digits.
+fn random() -> Result<String, Failure> {
+    let mut bytes = [0_u8; 32];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(|e| Failure::environment(format!("cannot read /dev/urandom, so no secret can be made: {e}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Only digests are kept and compared, so that neither a duration nor a dump of this process reveals a secret.
+type Fingerprint = [u8; 32];
+
+fn fingerprint(secret: &str) -> Fingerprint {
+    Sha256::digest(secret).into()
+}
+
+pub(crate) struct Secrets {
+    state: Mutex<State>,
+}
+
+struct State {
+    token: Fingerprint,
+    /// Oldest first.
+    sessions: Vec<Fingerprint>,
+}
+
+impl Secrets {
+    /// Returns the first token.
+    pub fn create() -> Result<(Secrets, String), Failure> {
+        let token = random()?;
+        let state = State { token: fingerprint(&token), sessions: Vec::new() };
+        Ok((Secrets { state: Mutex::new(state) }, token))
+    }
+
+    /// Exchanges the token for the secret of a new session, and returns the next token, since this one is used up. None:
+    /// it is not the current token.
+    pub fn open_session(&self, token: &str) -> Result<Option<(String, String)>, Failure> {
+        let (session, next) = (random()?, random()?);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.token != fingerprint(token) {
+            return Ok(None);
+        }
+        state.token = fingerprint(&next);
+        if state.sessions.len() >= SESSIONS_MAX {
+            state.sessions.remove(0);
+        }
+        state.sessions.push(fingerprint(&session));
+        Ok(Some((session, next)))
+    }
+
+    pub fn is_session(&self, secret: &str) -> bool {
+        let shown = fingerprint(secret);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).sessions.contains(&shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_opens_one_session() {
+        let (secrets, token) = Secrets::create().unwrap();
+        assert!(secrets.open_session("something else").unwrap().is_none());
+        let (session, next) = secrets.open_session(&token).unwrap().unwrap();
+        assert!(secrets.is_session(&session) && !secrets.is_session(&token) && !secrets.is_session(&next));
+        assert!(secrets.open_session(&token).unwrap().is_none(), "it is used up");
+        let (second, _) = secrets.open_session(&next).unwrap().unwrap();
+        assert!(secrets.is_session(&session) && secrets.is_session(&second));
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_sessions_ends() {
+        let (secrets, mut token) = Secrets::create().unwrap();
+        let mut sessions = Vec::new();
+        for _ in 0..=SESSIONS_MAX {
+            let (session, next) = secrets.open_session(&token).unwrap().unwrap();
+            sessions.push(session);
+            token = next;
+        }
+        assert!(!secrets.is_session(&sessions[0]));
+        assert!(sessions[1..].iter().all(|session| secrets.is_session(session)));
+    }
+}
