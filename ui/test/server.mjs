@@ -66,7 +66,7 @@ export function serve(options) {
         () => refuse(404, 'there is no such run'),
       );
     } else {
-      const name = extname(path) === '' ? '/index.html' : normalize(path);
+      const name = path.startsWith('/assets/') ? normalize(path) : '/index.html';
       readFile(join(DIST, name)).then(
         (body) => send(200, TYPES[extname(name)] ?? 'application/octet-stream', body),
         () => send(404, 'text/plain', 'not found'),

@@ -18,6 +18,9 @@ export function filterOf(query: URLSearchParams): RunFilter {
   };
 }
 
+/** Its verdict; `done` for a kind of run that has none. */
+const stateOf = (run: RunHead): string => run.verdict ?? (run.end_ms === null ? 'unfinished' : 'done');
+
 /** Matching runs, those in progress first, otherwise in the given order: newest first. */
 export function select(
   runs: RunHead[],
@@ -31,7 +34,7 @@ export function select(
     return (
       words.every((word) => text.includes(word)) &&
       (filter.kind === '' || run.kind === filter.kind) &&
-      (filter.verdict === '' || (run.verdict ?? 'unfinished') === filter.verdict) &&
+      (filter.verdict === '' || stateOf(run) === filter.verdict) &&
       (filter.hours === 0 || nowMs - run.begin_ms <= filter.hours * 3_600_000)
     );
   };

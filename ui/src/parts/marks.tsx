@@ -1,12 +1,13 @@
 import { status as statusText, ending as endingText } from '../model/text.ts';
-import type { Behavior, Outcome } from '../model/view.ts';
+import type { Behavior, Outcome, RunHead } from '../model/view.ts';
 
 /** Small marks. Each has a shape or a text beside its color. */
 
 const VERDICTS = { pass: '✓', fail: '✕', unknown: '?' } as const;
 
-export function Verdict({ verdict }: { verdict: 'pass' | 'fail' | 'unknown' | null }) {
-  if (verdict === null) return <span className="verdict v-none">unfinished</span>;
+export function Verdict({ run }: { run: RunHead }) {
+  const { verdict } = run;
+  if (verdict === null) return <span className="verdict v-none">{run.end_ms === null ? 'unfinished' : 'done'}</span>;
   return (
     <span className={`verdict v-${verdict}`}>
       <span aria-hidden="true">{VERDICTS[verdict]}</span> {verdict}

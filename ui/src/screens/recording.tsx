@@ -18,8 +18,8 @@ export default function Recording({ run, view }: { run: RunHead; view: Recording
   const current = traces[at - 1];
   const show = (request: number) => router.set({ request: request === 1 ? null : request, call: null });
   useKeys([
-    { name: 'j', does: 'Next request', run: () => show(Math.min(traces.length, at + 1)) },
-    { name: 'k', does: 'Previous request', run: () => show(Math.max(1, at - 1)) },
+    { name: ']', does: 'Next request', run: () => show(Math.min(traces.length, at + 1)) },
+    { name: '[', does: 'Previous request', run: () => show(Math.max(1, at - 1)) },
   ]);
   return (
     <div className="recording">

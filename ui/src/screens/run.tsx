@@ -72,7 +72,7 @@ function RunHeading({ view, tabs }: { view: RunView; tabs: Tab[] }) {
   return (
     <header className="run-head">
       <div className="run-head-line">
-        <Verdict verdict={run.verdict} />
+        <Verdict run={run} />
         <h1>{run.title}</h1>
         <span className="soft summary">{run.summary}</span>
       </div>

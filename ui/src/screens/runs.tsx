@@ -56,7 +56,7 @@ function RunsOf({ list }: { list: RunList }) {
         <SelectField
           label="Verdict"
           value={filter.verdict}
-          options={[all, ...['fail', 'unknown', 'pass', 'unfinished'].map((value) => ({ value, text: value }))]}
+          options={[all, ...['fail', 'unknown', 'pass', 'done', 'unfinished'].map((value) => ({ value, text: value }))]}
           onChange={(verdict) => router.set({ verdict })}
         />
         <SelectField
@@ -164,7 +164,7 @@ function RunRows(props: {
                 />
               </span>
               <span role="cell" className="run-verdict">
-                <Verdict verdict={run.verdict} />
+                <Verdict run={run} />
               </span>
               <span role="cell" className="run-kind">
                 {run.kind}

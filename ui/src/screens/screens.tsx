@@ -26,7 +26,9 @@ export function Screens() {
     { name: 'Ctrl+K', does: '', run: () => setPalette(bindings()) },
   ]);
   const screen = place.screen === 'run' ? place.view : place.screen;
-  useEffect(() => window.scrollTo(0, 0), [router.address.path, screen]);
+  useEffect(() => {
+    window.scrollTo(0, 0);
+  }, [router.address.path, screen]);
   return (
     <>
       <a className="skip" href="#main" onClick={skip}>

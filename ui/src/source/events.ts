@@ -5,7 +5,7 @@ export class EventReader {
   private rest = '';
 
   feed(chunk: string): SourceEvent[] {
-    const blocks = (this.rest + chunk).replace(/\r\n?/g, '\n').split('\n\n');
+    const blocks = (this.rest + chunk.replaceAll('\r', '')).split('\n\n');
     this.rest = blocks.pop() ?? '';
     return blocks.flatMap((block) => {
       const event = read(block);

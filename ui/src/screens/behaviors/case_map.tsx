@@ -1,4 +1,4 @@
-import { useMemo, useRef, useState, type KeyboardEvent, type MouseEvent } from 'react';
+import { useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent } from 'react';
 import { useCanvas, type ColorOf } from '../../parts/canvas.ts';
 import { SelectField } from '../../parts/fields.tsx';
 import { OUTCOMES } from '../../parts/marks.tsx';
@@ -53,7 +53,8 @@ export function CaseMap(props: MapProps) {
 }
 
 const BAND_PX = 11;
-const LABEL_PX = 118;
+const LABEL_PX = 104;
+const CELL_MAX = 44;
 
 function Cells({ sweep, rows, cursor, cases, onPick }: MapProps & { cases: Cases }) {
   const place = useMemo(() => layout(cases), [cases]);
@@ -68,9 +69,17 @@ function Cells({ sweep, rows, cursor, cases, onPick }: MapProps & { cases: Cases
     const column = sweep.columns[cases.columns[site] ?? 0];
     return column === undefined ? '' : column.label === column.service ? column.service : column.label;
   };
-  const ratio = place.rows / place.columns;
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const node = canvas.current;
+    if (node === null) return;
+    const observer = new ResizeObserver(() => setWidth(node.clientWidth));
+    observer.observe(node);
+    return () => observer.disconnect();
+  }, []);
+  const cellPx = Math.min(CELL_MAX, Math.max(0.5, (width - margin - side) / place.columns));
   useCanvas(canvas, (context, width, height, color) => {
-    const px = Math.min((width - margin - side) / place.columns, (height - head) / place.rows);
+    const px = Math.min((width - margin - side) / place.columns, (height - head) / place.rows, CELL_MAX);
     geometry.current = { x: margin, y: head, px };
     drawBands(context, place, geometry.current, color, label);
     drawCells(context, place, geometry.current, color, (row) => {
@@ -121,7 +130,7 @@ function Cells({ sweep, rows, cursor, cases, onPick }: MapProps & { cases: Cases
       <canvas
         ref={canvas}
         className="cells"
-        style={{ aspectRatio: String(1 / Math.max(0.3, ratio)) }}
+        style={{ height: Math.ceil(head + place.rows * cellPx) + 2 }}
         role="application"
         aria-label="Map of all cases. Arrow keys move, space selects the behavior of the case."
         aria-describedby="case-line"

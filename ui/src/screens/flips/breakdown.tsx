@@ -27,7 +27,7 @@ export function Breakdown(props: { title: string; param: string; selected: strin
               <code>{param === 'bit' ? `bit ${row.key}` : row.key}</code>
               <span className="soft">n = {count(errors(row.tally))}</span>
               {row.undetected !== null && <ShareBar share={row.undetected} most={most} />}
-              <span className={row.tally.undetected > 0 ? 'failing' : 'soft'}>
+              <span className={row.tally.undetected > 0 ? 'wide-cell' : 'wide-cell soft'}>
                 {count(row.tally.undetected)} undetected, {shareText(row.undetected)}
               </span>
             </Link>

@@ -8,7 +8,7 @@ export function ShareBar({ share, most }: { share: ShareView; most: number }) {
   const x = (value: number) => `${Math.min(100, (100 * value) / most)}%`;
   return (
     <span className="share-bar" aria-hidden="true">
-      <i style={{ width: x(share.share) }} />
+      {share.share > 0 && <i style={{ width: x(share.share) }} />}
       <b style={{ left: x(share.low), width: `calc(${x(share.high)} - ${x(share.low)})` }} />
     </span>
   );
@@ -16,7 +16,7 @@ export function ShareBar({ share, most }: { share: ShareView; most: number }) {
 
 export function shareText(share: ShareView | null): string {
   if (share === null) return 'no errors';
-  return `${percent(share.share)} [${percent(share.low)}, ${percent(share.high)}]`;
+  return `${percent(share.share)} [${percent(share.low)}, ${percent(share.high)}]`.replaceAll(' ', '\u00a0');
 }
 
 /** All programs side by side, by what was flipped. */
@@ -64,7 +64,7 @@ export function Rates({ view, selected }: { view: FlipView; selected: number }) 
                 <td className="number">{count(errors(row.tally))}</td>
                 <td>
                   {row.undetected !== null && <ShareBar share={row.undetected} most={most} />}
-                  <span className={row.tally.undetected > 0 ? 'failing' : 'soft'}>{shareText(row.undetected)}</span>
+                  <span className={row.tally.undetected > 0 ? '' : 'soft'}>{shareText(row.undetected)}</span>
                 </td>
                 <td className="number">
                   {row.detected_by_hardening === null ? '–' : percent(row.detected_by_hardening.share)}

@@ -72,7 +72,7 @@ function Edge(props: { map: MapView; edge: MapEdge; from: Placed; to: Placed; mo
   const c1 = x1 + (to.column < from.column ? -bend : bend);
   const c2 = x2 + (isForward ? -bend : bend);
   const isOf = selected >= 0 && (edge.from === selected || edge.to === selected);
-  const weight = 1 + (4 * Math.log1p(edge.opened)) / Math.log1p(most);
+  const weight = 0.8 + (2.4 * Math.log1p(edge.opened)) / Math.log1p(most);
   const name = (node: number) => map.nodes[node]?.label ?? '';
   const failed = edge.failed > 0 ? `, ${count(edge.failed)} failed` : '';
   const text = `${name(edge.from)} → ${name(edge.to)} ${edge.at} ${edge.protocol}: ${count(edge.opened)} opened${failed}`;
@@ -81,7 +81,7 @@ function Edge(props: { map: MapView; edge: MapEdge; from: Placed; to: Placed; mo
       <title>{text}</title>
       <path d={`M${x1} ${y1}C${c1} ${y1} ${c2} ${y2} ${x2} ${y2}`} strokeWidth={weight} />
       <path className="hit" d={`M${x1} ${y1}C${c1} ${y1} ${c2} ${y2} ${x2} ${y2}`} />
-      <circle cx={x2} cy={y2} r={3 + weight / 3} />
+      <circle cx={x2} cy={y2} r={2.4 + weight / 3} />
       {edge.failed > 0 && (
         <text x={(x1 + x2) / 2} y={(y1 + y2) / 2 - 4}>
           ✕ {count(edge.failed)} failed
@@ -102,7 +102,6 @@ function Node(props: { node: MapNode; place: Placed; isFound: boolean; isSelecte
       role="button"
       tabIndex={0}
       aria-pressed={isSelected}
-      aria-label={`${node.label}, ${node.kind}${host === '' ? '' : ` on ${host}`}`}
       onClick={onSelect}
       onKeyDown={(event) => {
         if (event.key !== 'Enter' && event.key !== ' ') return;
@@ -110,7 +109,6 @@ function Node(props: { node: MapNode; place: Placed; isFound: boolean; isSelecte
         onSelect();
       }}
     >
-      <title>{[node.label, node.kind, ...node.hosts, ...node.listens].join('\n')}</title>
       <rect width={NODE.width} height={NODE.height} rx="7" />
       <text x="10" y={host === '' ? 22 : 15}>
         {label}

@@ -139,9 +139,12 @@ function drawBar(drawing: Drawing, row: number, y: number, isFault: boolean): vo
     context.fillText(text, from - 6, y + ROW_PX / 2);
   } else {
     // on the bar itself, which is wide
+    const end = Math.min(to, width) - 6;
     context.textAlign = 'right';
-    context.fillStyle = color('--ink');
-    context.fillText(text, Math.min(to, width) - 6, y + ROW_PX / 2);
+    context.fillStyle = color('--sheet');
+    context.fillRect(end - textWidth - 4, y + 3, textWidth + 8, ROW_PX - 6);
+    context.fillStyle = color(isWrong ? '--fail' : '--ink');
+    context.fillText(text, end, y + ROW_PX / 2);
   }
 }
 

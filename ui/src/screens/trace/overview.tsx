@@ -18,7 +18,8 @@ export function TraceOverview({ timeline }: { timeline: Timeline }) {
     context.globalAlpha = 0.55;
     busy.forEach((count, i) => {
       const tall = (Math.log1p(count) / Math.log1p(most)) * (height - 8);
-      context.fillRect(i * step, height - tall, step + 0.5, tall);
+      const left = Math.floor(i * step);
+      context.fillRect(left, height - tall, Math.floor((i + 1) * step) - left, tall);
     });
     context.globalAlpha = 1;
     context.fillStyle = color('--fired-fill');
