@@ -10,7 +10,7 @@ interface Workbench {
   open: (path: string) => Promise<Page>;
 }
 
-/** Tests with a server of their own. Each fails if the page reports an error or violates the content-security policy. */
+/** Tests with a server of their own. Each fails if the page reports an error or violates its security policy. */
 export const test = base.extend<{ folder: string; events: string; workbench: Workbench }>({
   folder: [SMALL, { option: true }],
   events: [': open\n\n', { option: true }],

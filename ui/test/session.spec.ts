@@ -45,3 +45,17 @@ test('hostile titles stay text', async ({ workbench }) => {
   await expect(page.getByRole('link', { name: title })).toBeVisible();
   await expect(page).toHaveTitle('Faultloom');
 });
+
+test.describe('while a run is open', () => {
+  test.use({ events: 'event: runs\ndata: {}\n\n' });
+
+  test('its deletion is reported', async ({ workbench }) => {
+    const run = runOf(SMALL, 'sweep');
+    const page = await workbench.open('/runs');
+    const left = heads(SMALL).filter((head) => head.id !== run);
+    workbench.replies.set('runs', { status: 200, body: { version: 1, runs: left, has_more: false } });
+    await page.goto(`${workbench.url}/r/${run}`);
+    await expect(page.getByRole('alert')).toContainText('This run was deleted');
+    await expect(page.getByRole('grid')).toBeVisible();
+  });
+});

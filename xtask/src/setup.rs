@@ -30,6 +30,8 @@ pub const ULOGD: Package = Package { name: "ulogd2", program: "ulogd" };
 pub const WRK: Package = Package { name: "wrk", program: "wrk" };
 pub const POSTGRESQL: Package = Package { name: "postgresql", program: "pg_ctlcluster" };
 pub const NPM: Package = Package { name: "npm", program: "npm" };
+/// Tests of the workbench's page run in it.
+pub const CHROMIUM: Package = Package { name: "chromium", program: "/usr/bin/chromium" };
 
 /// Packages that every build needs and that a minimal Debian lacks.
 const BASICS: [Package; 4] = [

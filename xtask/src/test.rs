@@ -13,13 +13,13 @@ use crate::areas::{self, Area, Outcome};
 use crate::bench::attach;
 use crate::cargo::PREBUILT;
 use crate::setup::{
-    self, CONNTRACK, DNSCACHE, IPROUTE, JDK, JQ, LUA, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, PYTHON,
-    REDIS, ULOGD, WRK,
+    self, CHROMIUM, CONNTRACK, DNSCACHE, IPROUTE, JDK, JQ, LUA, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL,
+    PYTHON, REDIS, ULOGD, WRK,
 };
 use crate::shell::{built, command, quiet, root, text};
 use crate::{bpf_objects, check, conform, package, replies, support};
 use binaries::{binaries, build_rust};
-use counts::{Counts, add_passed, counted_by_name, failed, record_failure, record_skip, sums};
+use counts::{Counts, add_passed, counted, counted_by_name, failed, record_failure, record_skip, sums};
 use results::{TestOutcome, record};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,6 +45,7 @@ fn areas() -> Vec<Area> {
         area("flips", 5, &["build-rust"], flips),
         area("sdk-python", 4, &["packages"], sdk_python),
         area("sdk-node", 3, &["build-sdks"], sdk_node),
+        area("page", 6, &["build-rust"], page),
         area("shop", 3, &["build-apps"], shop),
         area("vectors", 1, &["build-rust", "build-sdks"], vectors),
         area("benches", 6, &["build-apps"], benches),
@@ -132,7 +133,7 @@ fn record_minutes(ended: &[Outcome], seconds: f64, is_cold: bool) -> Result<(), 
 }
 
 fn packages() -> Result<String, String> {
-    let languages = [&JDK, &MAVEN, &NODE, &NPM];
+    let languages = [&JDK, &MAVEN, &NODE, &NPM, &CHROMIUM];
     let servers = [&MEMCACHED, &DNSCACHE, &NGINX, &POSTGRESQL, &LUA, &PYTHON, &JQ, &REDIS];
     let network = [&NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD, &WRK];
     match setup::packages(&[&languages[..], &servers, &network].concat()) {
@@ -321,6 +322,26 @@ fn sdk_node() -> Result<String, String> {
 fn npm_test(folder: &str) -> Result<Counts, String> {
     let names = root().join("out/test").join(format!("{}.names", folder.replace('/', "-")));
     counted_by_name(&mut runners::node::command(folder, &names), |_| runners::node::named(&names))
+}
+
+/// The workbench's page: it builds to the committed files, its unit tests, and its tests in Chromium.
+fn page() -> Result<String, String> {
+    setup::npm("ui")?;
+    quiet(&mut command("git", &["--no-pager", "diff", "--exit-code", "--stat", "--", "ui/dist"]))
+        .map_err(|e| format!("ui/dist is not what `npm run build` writes; commit it\n{e}"))?;
+    let npm = |script: &str| {
+        let mut npm = command("npm", &["run", "--loglevel=error", script]);
+        npm.env("NO_COLOR", "1").current_dir(root().join("ui"));
+        npm
+    };
+    let counts = counted(&mut npm("test"))?;
+    if let Err(missing) = setup::packages(&[&CHROMIUM]) {
+        record_skip(&format!("page in Chromium: {}", missing.lines().next().unwrap_or_default()));
+        return Ok(counts.to_string());
+    }
+    crate::cargo::build(&["--package", "report", "--example", "view_fixture"])?;
+    let in_chromium = counted(npm("test:page").env("VIEW_FIXTURE", built("examples/view_fixture")))?;
+    Ok((counts + in_chromium).to_string())
 }
 
 fn shop() -> Result<String, String> {

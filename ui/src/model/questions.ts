@@ -134,8 +134,8 @@ export function ruleOf(failed: Bitmap, conditions: Condition[]): Rule {
 }
 
 /**
- * The simplest rules that explain failures: conditions whose cases all fail, those that cover most failures first, until
- * all failures are covered; and conditions without which no case fails.
+ * The simplest rules that explain failures: conditions whose cases all fail, those that cover most failures first,
+ * until all failures are covered; and conditions without which no case fails.
  */
 export function explain(cases: Cases, columns: SiteColumn[], failed: Bitmap): Rule[] {
   const total = size(failed);

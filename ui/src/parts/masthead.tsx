@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import { path } from '../source/source.ts';
 import { useCache } from '../source/use.ts';
 import { to, type Place } from '../state/place.ts';
@@ -11,14 +12,14 @@ export function Masthead(props: { place: Place; onHelp: () => void; onPalette: (
   const cache = useCache();
   return (
     <header className="masthead">
-      <Link to={to.runs} className="brand">
+      <Brand isLink={cache.source.kind === 'api'}>
         <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
           <path d="M2 6h16M2 10h7M13 10h5M2 14h16" />
           <path d="M5 2v16M15 2v16" />
           <circle cx="11" cy="10" r="2.1" />
         </svg>
         Faultloom
-      </Link>
+      </Brand>
       <nav aria-label="Where you are">
         {cache.source.kind === 'api' && props.place.screen !== 'runs' && <Link to={to.runs}>Runs</Link>}
         <Here place={props.place} />
@@ -40,6 +41,16 @@ export function Masthead(props: { place: Place; onHelp: () => void; onPalette: (
         </button>
       </div>
     </header>
+  );
+}
+
+/** A file has no list of runs. */
+function Brand({ isLink, children }: { isLink: boolean; children: ReactNode }) {
+  if (!isLink) return <span className="brand">{children}</span>;
+  return (
+    <Link to={to.runs} className="brand">
+      {children}
+    </Link>
   );
 }
 

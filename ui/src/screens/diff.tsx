@@ -5,6 +5,7 @@ import type { RequestName } from '../source/source.ts';
 import { useComparison } from '../source/use.ts';
 import { to } from '../state/place.ts';
 import { Link, useRouter } from '../state/router.tsx';
+import { RunsCompared } from './runs_compared.tsx';
 import { useKeys } from '../state/keys.tsx';
 
 /** Two requests of any runs as one tree, on the whole page. */
@@ -12,6 +13,7 @@ export default function DiffScreen({ first, other }: { first: RequestName; other
   const router = useRouter();
   const loaded = useComparison({ first, other });
   const swap = to.diff(other, first);
+  const areRuns = first.which === 'main' && other.which === 'main' && first.run !== other.run;
   useKeys([{ name: 's', does: 'Swap the two requests', run: () => router.go(swap) }]);
   return (
     <div className="wide diff">
@@ -27,7 +29,12 @@ export default function DiffScreen({ first, other }: { first: RequestName; other
       <When loaded={loaded} what="both requests">
         {(comparison) => <Tree comparison={comparison} firstText={nameText(first)} />}
       </When>
-      <Command text={`faultloom diff ${first.run.slice(-8)} ${other.run.slice(-8)}`} label="In the terminal" />
+      {areRuns && (
+        <>
+          <RunsCompared first={first.run} other={other.run} />
+          <Command text={`faultloom diff ${first.run.slice(-8)} ${other.run.slice(-8)}`} label="In the terminal" />
+        </>
+      )}
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { Help } from '../parts/help.tsx';
 import { Masthead } from '../parts/masthead.tsx';
 import { Palette } from '../parts/palette.tsx';
 import { SourceFailure } from '../source/failure.ts';
-import { useRun } from '../source/use.ts';
+import { useCache, useRun, useRuns } from '../source/use.ts';
 import { useBindings, useKeys, type KeyBinding } from '../state/keys.tsx';
 import { placeOf, to, type Place } from '../state/place.ts';
 import { useRouter } from '../state/router.tsx';
@@ -76,9 +76,26 @@ function Screen({ place }: { place: Place }) {
 
 function OneRun({ run, place }: { run: string; place: Place & { screen: 'run' } }) {
   const loaded = useRun(run);
+  const isLive = useCache().source.kind === 'api';
   return (
     <When loaded={loaded} what="the run" isPage>
-      {(view) => <RunPage view={view} screen={place.view} />}
+      {(view) => (
+        <>
+          {isLive && <DeletedWarning run={view.run.id} />}
+          <RunPage view={view} screen={place.view} />
+        </>
+      )}
     </When>
+  );
+}
+
+/** If somebody deletes the run while it is open. */
+function DeletedWarning({ run }: { run: string }) {
+  const list = useRuns();
+  if (list.state !== 'ready' || list.value.has_more || list.value.runs.some((one) => one.id === run)) return null;
+  return (
+    <p className="banner" role="alert">
+      This run was deleted. This page shows what it had loaded; more cannot be loaded.
+    </p>
   );
 }

@@ -12,15 +12,21 @@ const KEPT_MAX = 60;
 export class Cache {
   private readonly entries = new Map<string, Loaded<unknown>>();
   private readonly listeners = new Set<() => void>();
+  /** Paths whose replies are shown until newer ones are there. */
+  private readonly stale = new Set<string>();
+  private isScheduled = false;
   readonly progress = new Map<string, Progress>();
   /** Changes with each change of an entry. */
   private version = 0;
 
   constructor(readonly source: Source) {
     source.listen((event) => {
-      if (event.type === 'progress') this.progress.set(event.run, event);
-      else this.reload('runs');
-      this.changed();
+      if (event.type === 'progress') {
+        this.progress.set(event.run, event);
+        this.schedule();
+      } else {
+        this.reload('runs');
+      }
     });
   }
 
@@ -34,10 +40,9 @@ export class Cache {
   /** What is known of a path; begins to load it if nothing is. */
   read<T>(path: string, decode: (reply: unknown) => T): Loaded<T> {
     const known = this.entries.get(path);
-    if (known !== undefined) return known as Loaded<T>;
-    this.entries.set(path, LOADING);
-    this.load(path, decode);
-    return LOADING;
+    if (known === undefined) this.entries.set(path, LOADING);
+    if (known === undefined || this.stale.delete(path)) this.load(path, decode);
+    return (known as Loaded<T> | undefined) ?? LOADING;
   }
 
   /** What was loaded of a path; loads nothing. */
@@ -48,8 +53,18 @@ export class Cache {
 
   /** Loads a path again when it is read next. What is shown stays until then. */
   reload(path: string): void {
-    this.entries.delete(path);
+    if (this.entries.has(path)) this.stale.add(path);
     this.changed();
+  }
+
+  /** Progress may arrive thousands of times per second; the page is drawn once a frame. */
+  private schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    requestAnimationFrame(() => {
+      this.isScheduled = false;
+      this.changed();
+    });
   }
 
   private load<T>(path: string, decode: (reply: unknown) => T): void {

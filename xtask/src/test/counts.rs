@@ -132,6 +132,10 @@ impl Counts {
                 counts.passed += run.saturating_sub(failed + skipped);
                 counts.failed += failed;
                 counts.skipped += skipped;
+            } else if let Some([passed, failed, skipped]) = page_sums(trimmed) {
+                counts.passed += passed;
+                counts.failed += failed;
+                counts.skipped += skipped;
             } else if let Some(n) = node_sum(line, "pass") {
                 counts.passed += n;
             } else if let Some(n) = node_sum(line, "fail") {
@@ -169,6 +173,20 @@ fn surefire_sum(line: &str) -> Option<[u64; 3]> {
     }
 }
 
+/// Passed, failed and skipped tests from a total of Vitest, `Tests  1 failed | 53 passed (54)`, or from one line of
+/// those of Playwright, such as `50 passed (2.9m)` and `8 failed`.
+fn page_sums(line: &str) -> Option<[u64; 3]> {
+    let totals = line.strip_prefix("Tests  ").unwrap_or(line);
+    let totals = totals.split_once(" (").map_or(totals, |(totals, _)| totals);
+    let mut sums = [0; 3];
+    for total in totals.split(" | ") {
+        let (number, word) = total.split_once(' ')?;
+        let at = ["passed", "failed", "skipped"].iter().position(|known| *known == word)?;
+        sums[at] += number.parse::<u64>().ok()?;
+    }
+    Some(sums)
+}
+
 /// A total of Node's test runner, such as `# pass 11` or `ℹ pass 11`.
 fn node_sum(line: &str, what: &str) -> Option<u64> {
     let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?;
@@ -191,6 +209,10 @@ mod tests {
             [ERROR] Tests run: 12, Failures: 1, Errors: 2, Skipped: 1\n# pass 7\n# fail 3\n";
         let counts = Counts::of(output);
         assert_eq!((counts.passed, counts.failed, counts.skipped), (5 + 22 + 8 + 7, 2 + 1 + 1 + 4 + 3 + 3, 4));
+        let output = " Test Files  2 failed | 9 passed (11)\n      Tests  1 failed | 53 passed | 2 skipped (56)\n  \
+            8 failed\n    test/runs.spec.ts:1:1 › a test\n  1 skipped\n  50 passed (2.9m)\n";
+        let counts = Counts::of(output);
+        assert_eq!((counts.passed, counts.failed, counts.skipped), (53 + 50, 1 + 8, 2 + 1));
     }
 
     #[test]

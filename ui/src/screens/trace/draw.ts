@@ -6,7 +6,7 @@ import { duration, status } from '../../model/text.ts';
 import { labelAt, serviceAt, type Trace } from '../../model/trace.ts';
 import { ROW_PX, type Timeline } from './timeline.ts';
 
-/** Draws the visible part of a timeline: as many rectangles as there are lines or pixels, however large the trace is. */
+/** Draws the visible part of a timeline: as many rectangles as there are lines or pixels, whatever the trace's size. */
 
 export const nameWidth = (width: number): number => Math.round(Math.min(340, Math.max(120, width * 0.3)));
 
@@ -24,13 +24,15 @@ interface Drawing {
   left: number;
   x: (ticks: number) => number;
   hovered: number | null;
-  found: ReadonlySet<number>;
+  /** One byte per row; empty without a search. */
+  found: Uint8Array;
   hues: number[];
 }
 
 export interface Look {
   hovered: number | null;
-  found: ReadonlySet<number>;
+  /** One byte per row; empty without a search. */
+  found: Uint8Array;
 }
 
 export function drawTimeline(
@@ -170,7 +172,7 @@ function drawName(drawing: Drawing, row: number, y: number, isFault: boolean): v
   context.fillStyle = color(`--s${hues[trace.service[row] ?? 0] ?? 0}`);
   context.fillRect(x + 11, middle - 4, 8, 8);
   const label = labelAt(trace, row);
-  if (found.has(row)) {
+  if (found[row] === 1) {
     context.fillStyle = color('--warn-wash');
     context.fillRect(x + 22, y + 2, left, ROW_PX - 4);
   }
@@ -211,7 +213,7 @@ function drawFlame(drawing: Drawing): void {
         context.globalAlpha = isOutside ? 0.25 : 0.85;
         context.fillStyle = color(barColor(trace, row, hues));
         context.fillRect(from, y + 1, Math.max(1, to - from - 0.5), ROW_PX - 2);
-        if (found.has(row) || row === timeline.selected || row === drawing.hovered) {
+        if (found[row] === 1 || row === timeline.selected || row === drawing.hovered) {
           context.globalAlpha = 1;
           context.strokeStyle = color('--ink');
           context.lineWidth = row === timeline.selected ? 2 : 1;

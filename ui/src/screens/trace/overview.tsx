@@ -5,7 +5,7 @@ import type { Timeline } from './timeline.ts';
 
 const BUCKETS = 600;
 
-/** The whole request: how many calls run at a time, failures, and the part that is shown. Drag to choose another part. */
+/** The whole request: how many calls run at a time, failures, and the part that is shown. Drag to choose a part. */
 export function TraceOverview({ timeline }: { timeline: Timeline }) {
   const { trace, range } = timeline;
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -4,7 +4,7 @@ import { useCanvas } from '../../parts/canvas.ts';
 import { focusField, SearchField } from '../../parts/fields.tsx';
 import { ticks } from '../../model/axis.ts';
 import { count, counted, duration } from '../../model/text.ts';
-import { ancestors, search } from '../../model/timeline.ts';
+import { ancestors, marks, search } from '../../model/timeline.ts';
 import { callAt, labelAt, serviceAt, type Trace } from '../../model/trace.ts';
 import { useKeys, type KeyBinding } from '../../state/keys.tsx';
 import { useRouter } from '../../state/router.tsx';
@@ -21,7 +21,7 @@ export function TracePane({ trace }: { trace: Trace }) {
   const text = router.address.query.get('find') ?? '';
   const wanted = useDeferredValue(text);
   const found = useMemo(() => search(trace, wanted), [trace, wanted]);
-  const foundSet = useMemo(() => new Set(found), [found]);
+  const foundMarks = useMemo(() => marks(trace, found), [trace, found]);
   const nextFound = (step: number) => {
     if (found.length === 0) return;
     const at = timeline.selected === null ? -1 : found.findIndex((row) => row >= (timeline.selected ?? 0));
@@ -101,7 +101,7 @@ export function TracePane({ trace }: { trace: Trace }) {
       </div>
       <TraceOverview timeline={timeline} />
       <Axis timeline={timeline} />
-      <TimelineCanvas timeline={timeline} found={foundSet} />
+      <TimelineCanvas timeline={timeline} found={foundMarks} />
       <Selected timeline={timeline} />
     </div>
   );
@@ -135,7 +135,7 @@ interface Drag {
   moved: boolean;
 }
 
-function TimelineCanvas({ timeline, found }: { timeline: Timeline; found: ReadonlySet<number> }) {
+function TimelineCanvas({ timeline, found }: { timeline: Timeline; found: Uint8Array }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hovered, setHovered] = useState<number | null>(null);
   const drag = useRef<Drag | null>(null);
