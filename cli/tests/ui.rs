@@ -45,8 +45,11 @@ impl Workbench {
         let own = if has_host { None } else { Some(host.as_str()) };
         let lines: String = own.into_iter().chain(headers.iter().copied()).map(|line| format!("{line}\r\n")).collect();
         let length = body.len();
-        write!(stream, "{method} {path} HTTP/1.1\r\n{lines}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}")
-            .unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\n{lines}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no reply: {text}"));
@@ -100,7 +103,11 @@ fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
         let path = to.join(entry.file_name());
-        if entry.path().is_dir() { copy(&entry.path(), &path) } else { drop(std::fs::copy(entry.path(), path).unwrap()) }
+        if entry.path().is_dir() {
+            copy(&entry.path(), &path);
+        } else {
+            std::fs::copy(entry.path(), path).unwrap();
+        }
     }
 }
 
@@ -217,11 +224,8 @@ fn changes_of_the_store_arrive_while_the_page_is_open() {
     let mut stream = TcpStream::connect(("127.0.0.1", workbench.port)).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let port = workbench.port;
-    write!(
-        stream,
-        "GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {session}\r\n\r\n"
-    )
-    .unwrap();
+    write!(stream, "GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {session}\r\n\r\n")
+        .unwrap();
     let mut lines = BufReader::new(stream).lines();
     let mut next = |what: &str| lines.by_ref().map(|line| line.unwrap()).find(|line| line.contains(what));
     assert!(next("text/event-stream").is_some());
@@ -231,7 +235,7 @@ fn changes_of_the_store_arrive_while_the_page_is_open() {
         "traceId": "4bf92f3577b34da6a3ce929d0e0e4736", "spanId": "00f067aa0ba902b7", "name": "GET /",
         "kind": 2, "startTimeUnixNano": "1", "endTimeUnixNano": "2000"}]}]}]});
     let file = home.write("spans.json", &spans.to_string());
-    home.run(&["import", &file.display().to_string()]);
+    home.run(&["import", &file.display().to_string()]).says("1 call");
     assert!(next("event: runs").is_some(), "a run was added");
     let runs = workbench.get("/runs", &session).json();
     assert!(runs["runs"][0]["title"].as_str().unwrap().contains("spans.json"));

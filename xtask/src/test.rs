@@ -13,8 +13,8 @@ use crate::areas::{self, Area, Outcome};
 use crate::bench::attach;
 use crate::cargo::PREBUILT;
 use crate::setup::{
-    self, CHROMIUM, CONNTRACK, DNSCACHE, IPROUTE, JDK, JQ, LUA, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL,
-    PYTHON, REDIS, ULOGD, WRK,
+    self, CHROMIUM, CONNTRACK, DNSCACHE, IPROUTE, JDK, JQ, LUA, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM,
+    POSTGRESQL, PYTHON, REDIS, ULOGD, WRK,
 };
 use crate::shell::{built, command, quiet, root, text};
 use crate::{bpf_objects, check, conform, package, replies, support};
@@ -397,9 +397,10 @@ fn map() -> Result<String, String> {
 fn flips() -> Result<String, String> {
     let measurements = [("bench", "flips"), ("papers", "sei")];
     let tool = built("faultloom");
-    let trial = command(&tool, &["--home", "out/bench/flips-tried", "flip", "--quiet", "--count", "1", "--", "echo", "tried"])
-        .output()
-        .map_err(|e| format!("{tool}: {e}"))?;
+    let trial =
+        command(&tool, &["--home", "out/bench/flips-tried", "flip", "--quiet", "--count", "1", "--", "echo", "tried"])
+            .output()
+            .map_err(|e| format!("{tool}: {e}"))?;
     let refused = String::from_utf8_lossy(&trial.stderr);
     if trial.status.code() == Some(3) {
         for (kind, name) in measurements {

@@ -2,6 +2,8 @@
 
 use app::Context;
 use app::workbench::{Change, Watch};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
@@ -15,13 +17,15 @@ const BUFFER: usize = 256;
 #[derive(Clone)]
 pub(crate) struct Changes {
     sender: broadcast::Sender<Change>,
+    /// A page began to listen after the last look.
+    has_joined: Arc<AtomicBool>,
 }
 
 impl Changes {
     /// Starts the watch, which ends with the runtime.
     pub fn watch(context: Context) -> Changes {
-        let changes = Changes { sender: broadcast::Sender::new(BUFFER) };
-        let sender = changes.sender.clone();
+        let changes = Changes { sender: broadcast::Sender::new(BUFFER), has_joined: Arc::default() };
+        let (sender, has_joined) = (changes.sender.clone(), changes.has_joined.clone());
         tokio::spawn(async move {
             let mut watch = Watch::default();
             let mut looks = 0;
@@ -31,11 +35,16 @@ impl Changes {
                     continue;
                 }
                 let mut seen = watch.look_at_progress();
-                if looks % LOOKS_PER_LIST == 0 {
+                let is_new = has_joined.swap(false, Ordering::Relaxed);
+                if is_new || looks % LOOKS_PER_LIST == 0 {
                     match watch.look_at_runs(&context).await {
                         Ok(change) => seen.extend(change),
                         Err(failure) => tracing::debug!(%failure, "the store cannot be read"),
                     }
+                }
+                if is_new {
+                    // a page reads the list after a look that later changes are compared with, so it misses none
+                    seen.push(Change::Runs);
                 }
                 looks += 1;
                 for change in seen {
@@ -48,6 +57,8 @@ impl Changes {
     }
 
     pub fn listen(&self) -> broadcast::Receiver<Change> {
-        self.sender.subscribe()
+        let receiver = self.sender.subscribe();
+        self.has_joined.store(true, Ordering::Relaxed);
+        receiver
     }
 }

@@ -19,18 +19,16 @@ pub(crate) fn stream(changes: &Changes) -> Response {
     let mut receiver = changes.listen();
     let (mut sender, body) = Channel::<Bytes, std::convert::Infallible>::new(BUFFER);
     tokio::spawn(async move {
-        // a page that connects again may have missed changes
-        let mut next = text(&Change::Runs);
         loop {
-            if sender.send_data(next.into()).await.is_err() {
-                return;
-            }
-            next = match tokio::time::timeout(HEARTBEAT, receiver.recv()).await {
+            let next = match tokio::time::timeout(HEARTBEAT, receiver.recv()).await {
                 Ok(Ok(change)) => text(&change),
                 Ok(Err(RecvError::Lagged(_))) => text(&Change::Runs),
                 Ok(Err(RecvError::Closed)) => return,
                 Err(_) => ": still here\n\n".to_owned(),
             };
+            if sender.send_data(next.into()).await.is_err() {
+                return;
+            }
         }
     });
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(body)).into_response()
