@@ -235,7 +235,7 @@ fn changes_of_the_store_arrive_while_the_page_is_open() {
         "traceId": "4bf92f3577b34da6a3ce929d0e0e4736", "spanId": "00f067aa0ba902b7", "name": "GET /",
         "kind": 2, "startTimeUnixNano": "1", "endTimeUnixNano": "2000"}]}]}]});
     let file = home.write("spans.json", &spans.to_string());
-    home.run(&["import", &file.display().to_string()]).says("1 call");
+    home.run(&["import", &file.display().to_string()]).says("1 span");
     assert!(next("event: runs").is_some(), "a run was added");
     let runs = workbench.get("/runs", &session).json();
     assert!(runs["runs"][0]["title"].as_str().unwrap().contains("spans.json"));
