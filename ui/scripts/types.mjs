@@ -33,7 +33,8 @@ function typeOf(schema) {
     return schema.properties === undefined ? name : `(${object(schema)} & ${name})`;
   }
   if ('const' in schema) return typeof schema.const === 'number' ? 'number' : JSON.stringify(schema.const);
-  if (schema.enum !== undefined) return schema.enum.map((/** @type {unknown} */ one) => JSON.stringify(one)).join(' | ');
+  if (schema.enum !== undefined)
+    return schema.enum.map((/** @type {unknown} */ one) => JSON.stringify(one)).join(' | ');
   const choices = schema.oneOf ?? schema.anyOf;
   if (choices !== undefined) return choices.map(typeOf).join(' | ');
   if (Array.isArray(schema.type)) {

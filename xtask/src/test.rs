@@ -327,13 +327,15 @@ fn npm_test(folder: &str) -> Result<Counts, String> {
 /// The workbench's page: it builds to the committed files, its unit tests, and its tests in Chromium.
 fn page() -> Result<String, String> {
     setup::npm("ui")?;
-    quiet(&mut command("git", &["--no-pager", "diff", "--exit-code", "--stat", "--", "ui/dist"]))
-        .map_err(|e| format!("ui/dist is not what `npm run build` writes; commit it\n{e}"))?;
     let npm = |script: &str| {
         let mut npm = command("npm", &["run", "--loglevel=error", script]);
         npm.env("NO_COLOR", "1").current_dir(root().join("ui"));
         npm
     };
+    quiet(&mut npm("types:write"))?;
+    let written = ["--no-pager", "diff", "--exit-code", "--stat", "--", "ui/src/model/view.ts", "ui/dist"];
+    quiet(&mut command("git", &written))
+        .map_err(|e| format!("not what `npm run types:write` and `npm run build` write in ui; commit it\n{e}"))?;
     let counts = counted(&mut npm("test"))?;
     if let Err(missing) = setup::packages(&[&CHROMIUM]) {
         record_skip(&format!("page in Chromium: {}", missing.lines().next().unwrap_or_default()));

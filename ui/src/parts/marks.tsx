@@ -3,7 +3,7 @@ import type { Behavior, Outcome, RunHead } from '../model/view.ts';
 
 /** Small marks. Each has a shape or a text beside its color. */
 
-const VERDICTS = { pass: '✓', fail: '✕', unknown: '?' } as const;
+const VERDICTS: Record<string, string> = { pass: '✓', fail: '✕', unknown: '?' };
 
 export function Verdict({ run }: { run: RunHead }) {
   const { verdict } = run;

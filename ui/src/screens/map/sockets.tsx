@@ -1,7 +1,7 @@
 import { count } from '../../model/text.ts';
 import type { SocketsView } from '../../model/view.ts';
 
-const OBSERVED = { both: 'both', sockets: 'sockets only', messages: 'messages only' } as const;
+const OBSERVED: Record<string, string> = { both: 'both', sockets: 'sockets only', messages: 'messages only' };
 
 /** Dependencies as recorded messages and the kernel's sockets show them; differences first. */
 export function SocketTable({ sockets }: { sockets: SocketsView }) {
