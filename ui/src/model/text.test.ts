@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ago, count, counted, duration, percent, size, status } from './text.ts';
+import { ago, count, counted, duration, percent, size, status, tickText } from './text.ts';
 
 const spaced = (text: string) => text.replaceAll('\u202f', ' ');
 
@@ -17,6 +17,12 @@ describe('texts', () => {
       '2 min 5 s',
     ]);
     expect(of(3_660_000_000)).toBe('1 h 1 min');
+  });
+
+  it('of neighbors on an axis differ', () => {
+    expect([0, 5000, 10_000].map((us) => spaced(tickText(us, 5000)))).toEqual(['0 µs', '5 ms', '10 ms']);
+    expect([57_000_100, 57_000_200].map((us) => spaced(tickText(us, 100)))).toEqual(['57.0001 s', '57.0002 s']);
+    expect(spaced(tickText(1500, 500))).toBe('1.5 ms');
   });
 
   it('of shares never round an exception away', () => {

@@ -18,6 +18,13 @@ export function duration(us: number): string {
   return `${Math.floor(seconds / 3600)}${NARROW}h ${Math.floor((seconds % 3600) / 60)}${NARROW}min`;
 }
 
+/** A moment of an axis whose ticks are `step` apart: with as many digits as neighbors need to differ. */
+export function tickText(us: number, step: number): string {
+  const [unit, name] = us < 1e3 ? [1, 'µs'] : us < 1e6 ? [1e3, 'ms'] : [1e6, 's'];
+  const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step / unit) - 1e-9)));
+  return `${(us / unit).toFixed(digits)}${NARROW}${name}`;
+}
+
 /** Two significant digits below ten, whole numbers from a hundred on. */
 function digits(value: number): string {
   return value < 9.95 ? value.toFixed(1) : Math.round(value).toString();

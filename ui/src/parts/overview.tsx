@@ -1,7 +1,7 @@
 import { useRef } from 'react';
 import { NONE } from '../model/columns.ts';
 import { CHANGE, type Comparison, type TreeLine } from '../model/comparison.ts';
-import { duration } from '../model/text.ts';
+import { tickText } from '../model/text.ts';
 import { ticks } from '../model/axis.ts';
 import { useCanvas } from './canvas.ts';
 
@@ -33,12 +33,13 @@ export function Overview(props: {
       context.fillRect(x(start), y, Math.max(1.5, x(end) - x(start)), thick);
     });
   });
+  const marks = ticks(0, extentUs, 4);
   return (
     <div className="overview">
       <div className="overview-axis" aria-hidden="true">
-        {ticks(0, extentUs, 4).map((us) => (
+        {marks.map((us) => (
           <span key={us} style={{ left: `${(100 * us) / extentUs}%` }}>
-            {duration(us)}
+            {tickText(us, (marks[1] ?? us) - (marks[0] ?? 0))}
           </span>
         ))}
       </div>

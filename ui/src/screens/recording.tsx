@@ -17,6 +17,7 @@ export default function Recording({ run, view }: { run: RunHead; view: Recording
   const at = Math.min(Math.max(1, wanted || 1), Math.max(1, traces.length));
   const current = traces[at - 1];
   const show = (request: number) => router.set({ request: request === 1 ? null : request, call: null });
+  const socketsOf = (service: string) => `${to.run(run.id, 'map')}?q=${encodeURIComponent(service)}`;
   useKeys([
     { name: ']', does: 'Next request', run: () => show(Math.min(traces.length, at + 1)) },
     { name: '[', does: 'Previous request', run: () => show(Math.max(1, at - 1)) },
@@ -84,7 +85,7 @@ export default function Recording({ run, view }: { run: RunHead; view: Recording
         {current === undefined ? (
           <p className="soft">This run has no request.</p>
         ) : (
-          <TracePane key={at} trace={current} />
+          <TracePane key={at} trace={current} {...(view.sockets !== null && { socketsOf })} />
         )}
       </section>
     </div>

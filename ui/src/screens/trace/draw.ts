@@ -103,7 +103,14 @@ function drawBar(drawing: Drawing, row: number, y: number, isFault: boolean): vo
   const [start, end] = [trace.start[row] ?? 0, trace.end[row] ?? 0];
   const from = Math.max(left, x(start));
   const to = Math.min(width, x(end));
-  if (to < left || from > width) return;
+  if (to < left || from > width) {
+    // it is earlier or later than what is shown
+    context.font = SMALL;
+    context.fillStyle = color('--faint');
+    context.textAlign = to < left ? 'left' : 'right';
+    context.fillText(to < left ? '◂' : '▸', to < left ? left + 4 : width - 4, y + ROW_PX / 2);
+    return;
+  }
   context.fillStyle = color(barColor(trace, row, hues));
   const isDim = critical !== null && critical[row] === 0;
   context.globalAlpha = isDim ? 0.22 : 0.55;

@@ -3,19 +3,25 @@ import { CallCard } from '../../parts/call.tsx';
 import { useCanvas } from '../../parts/canvas.ts';
 import { focusField, SearchField } from '../../parts/fields.tsx';
 import { ticks } from '../../model/axis.ts';
-import { count, counted, duration } from '../../model/text.ts';
+import { count, counted, duration, tickText } from '../../model/text.ts';
 import { ancestors, marks, search } from '../../model/timeline.ts';
 import { callAt, labelAt, serviceAt, type Trace } from '../../model/trace.ts';
 import { useKeys, type KeyBinding } from '../../state/keys.tsx';
-import { useRouter } from '../../state/router.tsx';
+import { Link, useRouter } from '../../state/router.tsx';
 import { drawTimeline, indent, nameWidth, rowAt } from './draw.ts';
 import { TraceOverview } from './overview.tsx';
 import { ROW_PX, useTimeline, type Timeline } from './timeline.ts';
 
 const SEARCH = 'trace-search';
 
+interface TracePaneProps {
+  trace: Trace;
+  /** The address of the sockets of a service; none if they were not recorded. */
+  socketsOf?: (service: string) => string;
+}
+
 /** A request as a timeline: overview, search, rows or flame graph, and the details of a call. */
-export function TracePane({ trace }: { trace: Trace }) {
+export function TracePane({ trace, socketsOf }: TracePaneProps) {
   const router = useRouter();
   const timeline = useTimeline(trace);
   const text = router.address.query.get('find') ?? '';
@@ -102,7 +108,7 @@ export function TracePane({ trace }: { trace: Trace }) {
       <TraceOverview timeline={timeline} />
       <Axis timeline={timeline} />
       <TimelineCanvas timeline={timeline} found={foundMarks} />
-      <Selected timeline={timeline} />
+      <Selected timeline={timeline} socketsOf={socketsOf} />
     </div>
   );
 }
@@ -114,12 +120,13 @@ function toggleCritical(timeline: Timeline): void {
 function Axis({ timeline }: { timeline: Timeline }) {
   const { range, trace, mode } = timeline;
   const span = range.to - range.from || 1;
+  const marksOfTime = ticks(range.from * trace.usPerTick, range.to * trace.usPerTick, 6);
   return (
     <div className={`trace-axis ${mode}`} aria-hidden="true">
       <div>
-        {ticks(range.from * trace.usPerTick, range.to * trace.usPerTick, 6).map((us) => (
+        {marksOfTime.map((us) => (
           <span key={us} style={{ left: `${(100 * (us / trace.usPerTick - range.from)) / span}%` }}>
-            {duration(us)}
+            {tickText(us, (marksOfTime[1] ?? us) - (marksOfTime[0] ?? 0))}
           </span>
         ))}
       </div>
@@ -274,7 +281,8 @@ function useWheel(element: { current: HTMLCanvasElement | null }, timeline: Time
   }, [element]);
 }
 
-function Selected({ timeline }: { timeline: Timeline }) {
+function Selected(props: { timeline: Timeline; socketsOf: TracePaneProps['socketsOf'] | undefined }) {
+  const { timeline, socketsOf } = props;
   const { trace, selected } = timeline;
   if (selected === null) {
     return (
@@ -294,6 +302,11 @@ function Selected({ timeline }: { timeline: Timeline }) {
         ))}
       </nav>
       <CallCard call={callAt(trace, selected)} />
+      {socketsOf !== undefined && (
+        <p>
+          <Link to={socketsOf(serviceAt(trace, selected))}>Sockets of {serviceAt(trace, selected)}</Link>
+        </p>
+      )}
     </section>
   );
 }
