@@ -139,3 +139,10 @@ test('? lists the keys, and Ctrl+K goes to a bug', async ({ workbench }) => {
   await page.keyboard.press('Enter');
   expect(query(page).get('bug')).toBe('2');
 });
+
+test('Enter follows the link that has the focus', async ({ workbench }) => {
+  const page = await workbench.open(`/r/${run()}?bug=1`);
+  await page.getByRole('link', { name: 'Good request' }).focus();
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('application', { name: /^Timeline of/ })).toBeVisible();
+});

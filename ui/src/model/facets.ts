@@ -1,4 +1,4 @@
-import type { Behavior, SweepView } from './view.ts';
+import type { Behavior, SiteColumn, SweepView } from './view.ts';
 
 /** Ways to narrow the behaviors down. Within a facet, any of the values; between facets, all of them. */
 export const FACETS = ['bug', 'outcome', 'space', 'service', 'kind'] as const;
@@ -34,7 +34,7 @@ export function valuesOf(sweep: SweepView, behavior: Behavior, facet: Facet): st
   }
 }
 
-function firedColumns(sweep: SweepView, behavior: Behavior, of: (column: { service: string; kind: string }) => string) {
+function firedColumns(sweep: SweepView, behavior: Behavior, of: (column: SiteColumn) => string): string[] {
   const values = new Set<string>();
   for (let i = 0; i < behavior.cells.length; i += 1) {
     const column = sweep.columns[i];
@@ -46,7 +46,7 @@ function firedColumns(sweep: SweepView, behavior: Behavior, of: (column: { servi
 /** The text of a behavior that a search finds. */
 function haystack(sweep: SweepView, behavior: Behavior): string {
   const titles = behavior.bugs.map((number) => sweep.bugs.find((bug) => bug.number === number)?.title ?? '');
-  const fired = firedColumns(sweep, behavior, (column) => `${column.service} ${(column as { fault?: string }).fault}`);
+  const fired = firedColumns(sweep, behavior, (column) => `${column.service} ${column.fault}`);
   return [behavior.id, behavior.outcome, behavior.reason, behavior.status, behavior.ending, ...titles, ...fired]
     .join(' ')
     .toLowerCase();

@@ -19,6 +19,7 @@ export function KeysProvider({ children }: { children: ReactNode }) {
       if (event.defaultPrevented) return;
       const name = nameOf(event);
       if (isTyping(event.target) && !name.startsWith('Ctrl+') && name !== 'Escape') return;
+      if (name === 'Enter' && isActivated(event.target)) return;
       if (document.querySelector('dialog[open]') !== null) return;
       for (const layer of layers.current.toReversed()) {
         const binding = layer.current.find((one) => one.name === name);
@@ -54,14 +55,22 @@ export function useBindings(): () => KeyBinding[] {
 }
 
 export function nameOf(event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey' | 'shiftKey'>): string {
-  const key = event.key.length === 1 && (event.ctrlKey || event.metaKey) ? event.key.toUpperCase() : event.key;
   const isNamed = event.key.length > 1;
+  // on many keyboards, `[` needs Alt or AltGr, which browsers report as Ctrl and Alt
+  const isTyped = event.altKey && !isNamed && !/[a-z0-9]/i.test(event.key);
+  const isControl = (event.ctrlKey || event.metaKey) && !isTyped;
+  const key = !isNamed && isControl ? event.key.toUpperCase() : event.key;
   return [
-    event.ctrlKey || event.metaKey ? 'Ctrl+' : '',
-    event.altKey ? 'Alt+' : '',
+    isControl ? 'Ctrl+' : '',
+    event.altKey && !isTyped ? 'Alt+' : '',
     event.shiftKey && isNamed ? 'Shift+' : '',
     key,
   ].join('');
+}
+
+/** Whether Enter has a meaning of its own where the focus is. */
+function isActivated(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('a[href], button, summary, [role=button]') !== null;
 }
 
 function isTyping(target: EventTarget | null): boolean {
