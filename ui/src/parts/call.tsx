@@ -20,8 +20,9 @@ export function CallCard(props: { call: CallDetails; beside?: CallDetails | null
       </>
     );
   const result = (one: CallDetails) => {
-    const text = one.status === null ? '' : `, ${status(one.status, one.isHttp)}`;
-    return `${OUTCOMES[one.outcome] ?? ''}${text}`;
+    const text = one.status === null ? '' : status(one.status, one.isHttp);
+    if (one.outcome === 0) return text || 'ok';
+    return [text, OUTCOMES[one.outcome]].filter(Boolean).join(', ');
   };
   const list: [string, ReactNode][] = [
     ['Call', <code key="name">{call.name}</code>],

@@ -160,12 +160,12 @@ function Line({ comparison, line, top, extentUs, isAt, isClosed, onPick, onToggl
         <span className="line-service">{service}</span>
         {(other?.faults.length ?? 0) > 0 && (
           <span className="fault-mark" title={other?.faults.join('\n')}>
-            ◆<span className="hidden"> fault: {other?.faults.join(', ')}</span>
+            ↯<span className="hidden"> fault: {other?.faults.join(', ')}</span>
           </span>
         )}
         {(other?.gaps.length ?? 0) > 0 && (
           <span className="gap-mark" title={other?.gaps.join('\n')}>
-            ⋯<span className="hidden"> gap: {other?.gaps.join(', ')}</span>
+            ◌<span className="hidden"> gap: {other?.gaps.join(', ')}</span>
           </span>
         )}
       </span>

@@ -23,7 +23,7 @@ export function HitLine({ sweep, column, behavior }: HitLineProps) {
       </p>
       <ul className="legend" aria-label="Cells">
         <li>
-          <span className="cell c-fired">◆</span> fired
+          <span className="cell c-fired">↯</span> fired
         </li>
         <li>
           <span className="cell c-idle">○</span> planned, not reached

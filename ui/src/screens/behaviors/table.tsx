@@ -209,7 +209,7 @@ function Cell(props: { behavior: Behavior; column: ShownColumn; index: number; i
   const isSeries = props.column.sites.length > 1;
   const [name, glyph, text] =
     fired > 0
-      ? ['fired', isSeries ? String(fired) : '◆', isSeries ? `${fired} fired` : 'fired']
+      ? ['fired', isSeries ? String(fired) : '↯', isSeries ? `${fired} fired` : 'fired']
       : notReached > 0
         ? ['idle', '○', 'planned, not reached']
         : ['none', '·', 'not planned'];

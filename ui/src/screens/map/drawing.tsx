@@ -4,7 +4,7 @@ import type { MapEdge, MapNode, MapView } from '../../model/view.ts';
 
 const NODE = { width: 168, height: 34 };
 const STEP = { x: 264, y: 50 };
-const MARGIN = 12;
+const MARGIN = 24;
 const LABEL_MAX = 22;
 
 interface DrawingProps {
@@ -71,6 +71,9 @@ function Edge(props: { map: MapView; edge: MapEdge; from: Placed; to: Placed; mo
   const bend = isForward ? (x2 - x1) / 2 : 44;
   const c1 = x1 + (to.column < from.column ? -bend : bend);
   const c2 = x2 + (isForward ? -bend : bend);
+  // an edge that passes a column goes around the node in between
+  const lift = Math.abs(to.column - from.column) > 1 ? -1.2 * NODE.height : 0;
+  const curve = `M${x1} ${y1}C${c1} ${y1 + lift} ${c2} ${y2 + lift} ${x2} ${y2}`;
   const isOf = selected >= 0 && (edge.from === selected || edge.to === selected);
   const weight = 0.8 + (2.4 * Math.log1p(edge.opened)) / Math.log1p(most);
   const name = (node: number) => map.nodes[node]?.label ?? '';
@@ -79,11 +82,11 @@ function Edge(props: { map: MapView; edge: MapEdge; from: Placed; to: Placed; mo
   return (
     <g className={`edge${edge.failed > 0 ? ' failed' : ''}${isOf ? ' of' : ''}${edge.paired ? '' : ' one'}`}>
       <title>{text}</title>
-      <path d={`M${x1} ${y1}C${c1} ${y1} ${c2} ${y2} ${x2} ${y2}`} strokeWidth={weight} />
-      <path className="hit" d={`M${x1} ${y1}C${c1} ${y1} ${c2} ${y2} ${x2} ${y2}`} />
+      <path d={curve} strokeWidth={weight} />
+      <path className="hit" d={curve} />
       <circle cx={x2} cy={y2} r={2.4 + weight / 3} />
       {edge.failed > 0 && (
-        <text x={(x1 + x2) / 2} y={(y1 + y2) / 2 - 4}>
+        <text x={(x1 + x2) / 2} y={(y1 + y2) / 2 + lift * 0.75 - 4}>
           ✕ {count(edge.failed)} failed
         </text>
       )}

@@ -12,6 +12,8 @@ export const nameWidth = (width: number): number => Math.round(Math.min(340, Mat
 
 const FONT = '13px system-ui, sans-serif';
 const SMALL = '12px system-ui, sans-serif';
+// bits of the flags
+const GAP = 1;
 const HTTP = 8;
 
 interface Drawing {
@@ -136,7 +138,8 @@ function drawBar(drawing: Drawing, row: number, y: number, isFault: boolean): vo
     : outcome === 3
       ? 'open '
       : '';
-  const text = `${isFault ? '◆ ' : ''}${result}${took}`;
+  const isGap = ((trace.flags[row] ?? 0) & GAP) !== 0;
+  const text = `${isFault ? '↯ ' : ''}${result}${took}${isGap ? ' ◌ gap' : ''}`;
   context.font = SMALL;
   context.fillStyle = color(isWrong ? '--fail' : '--soft');
   const textWidth = context.measureText(text).width;
