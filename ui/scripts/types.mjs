@@ -5,8 +5,8 @@ import { join } from 'node:path';
 /**
  * Writes `src/model/view.ts`, the types of the view model, from the JSON Schemas that the Rust sources publish.
  *
- * `npm run types:write [FOLDER]`; without FOLDER, `spec/schemas`. A null is a value of its own: the view model leaves no
- * property out.
+ * `node scripts/types.mjs [FOLDER]`; without FOLDER, `spec/schemas`. A null is a value of its own: the view model
+ * leaves no property out.
  *
  * @typedef {Record<string, any>} Schema
  */
@@ -91,7 +91,7 @@ function wrapped(text) {
 }
 
 const head = `/**
- * The view model as the API returns it. Written by \`npm run types:write\` from \`spec/schemas\`; do not change it by hand.
+ * The view model as the API returns it. Written by \`npm run types:write\` from \`spec/schemas\`; do not edit it.
  * Numbers have their units in their names. Columns are base64 text of little-endian numbers, see columns.ts.
  */
 

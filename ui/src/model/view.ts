@@ -1,5 +1,5 @@
 /**
- * The view model as the API returns it. Written by `npm run types:write` from `spec/schemas`; do not change it by hand.
+ * The view model as the API returns it. Written by `npm run types:write` from `spec/schemas`; do not edit it.
  * Numbers have their units in their names. Columns are base64 text of little-endian numbers, see columns.ts.
  */
 
