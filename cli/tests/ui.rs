@@ -209,7 +209,7 @@ fn only_with_allow_run_a_run_is_deleted() {
     let writes = Workbench::start(&home, &["--allow-run"]);
     let other = writes.open_session();
     assert_eq!(delete(&writes, &id, &other).status, 200);
-    // the page that still shows it is told so
+    // a page that still shows it gets this answer
     let gone = reads.get(&format!("/runs/{id}/view"), &session);
     assert_eq!(gone.status, 404, "{}", gone.body);
     reads.stop();

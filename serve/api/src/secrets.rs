@@ -42,8 +42,8 @@ impl Secrets {
         Ok((Secrets { state: Mutex::new(state) }, token))
     }
 
-    /// Exchanges the token for the secret of a new session, and returns the next token, since this one is used up. None:
-    /// it is not the current token.
+    /// Exchanges the token for the secret of a new session, and also returns the next token, since this one is used up.
+    /// None: it is not the current token.
     pub fn open_session(&self, token: &str) -> Result<Option<(String, String)>, Failure> {
         let (session, next) = (random()?, random()?);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

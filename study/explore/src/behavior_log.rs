@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 pub const BEHAVIORS: &str = "behaviors.jsonl";
-/// Requests of further behaviors are not stored: nobody reads that many.
+/// Requests of further behaviors are not stored: a list of that length is not read to its end.
 const BEHAVIORS_MAX: usize = 2_000;
 /// Calls of all stored requests; about 500 bytes each.
 const CALLS_MAX: usize = 200_000;
@@ -29,10 +29,10 @@ pub struct BehaviorTrace {
 
 /// Decides which requests are stored. Shared by the tasks of cases.
 pub(crate) struct BehaviorLog {
-    known: Mutex<Known>,
+    kept: Mutex<Kept>,
 }
 
-struct Known {
+struct Kept {
     fingerprints: HashSet<u64>,
     calls: usize,
 }
@@ -40,25 +40,25 @@ struct Known {
 impl BehaviorLog {
     /// Knows the behaviors that an earlier process, or an earlier space, stored.
     pub fn open(dir: &RunDir) -> Result<BehaviorLog, Failure> {
-        let mut known = Known { fingerprints: HashSet::new(), calls: 0 };
+        let mut kept = Kept { fingerprints: HashSet::new(), calls: 0 };
         for stored in dir.records::<BehaviorTrace>(BEHAVIORS)? {
-            known.fingerprints.insert(stored.fingerprint);
-            known.calls += stored.trace.walk().len();
+            kept.fingerprints.insert(stored.fingerprint);
+            kept.calls += stored.trace.walk().len();
         }
-        Ok(BehaviorLog { known: Mutex::new(known) })
+        Ok(BehaviorLog { kept: Mutex::new(kept) })
     }
 
     /// The record of a request, if it is the first one with this behavior.
     pub fn first(&self, fingerprint: u64, trace: &Trace, faults: &[Fault]) -> Option<BehaviorTrace> {
         {
-            let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            if known.fingerprints.len() >= BEHAVIORS_MAX || known.calls >= CALLS_MAX {
+            let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if kept.fingerprints.len() >= BEHAVIORS_MAX || kept.calls >= CALLS_MAX {
                 return None;
             }
-            if !known.fingerprints.insert(fingerprint) {
+            if !kept.fingerprints.insert(fingerprint) {
                 return None;
             }
-            known.calls += trace.walk().len();
+            kept.calls += trace.walk().len();
         }
         Some(BehaviorTrace { fingerprint, faults: faults.to_vec(), trace: trace.clone() })
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn only_the_first_request_of_a_behavior_is_stored() {
-        let log = BehaviorLog { known: Mutex::new(Known { fingerprints: HashSet::new(), calls: 0 }) };
+        let log = BehaviorLog { kept: Mutex::new(Kept { fingerprints: HashSet::new(), calls: 0 }) };
         assert!(log.first(7, &trace(), &[]).is_some());
         assert!(log.first(7, &trace(), &[]).is_none());
         assert!(log.first(8, &trace(), &[]).is_some());
@@ -131,10 +131,10 @@ mod tests {
 
     #[test]
     fn the_number_of_stored_requests_is_bounded() {
-        let log = BehaviorLog { known: Mutex::new(Known { fingerprints: HashSet::new(), calls: 0 }) };
+        let log = BehaviorLog { kept: Mutex::new(Kept { fingerprints: HashSet::new(), calls: 0 }) };
         let stored = (0..3_000).filter(|fingerprint| log.first(*fingerprint, &trace(), &[]).is_some()).count();
         assert_eq!(stored, BEHAVIORS_MAX);
-        let full = BehaviorLog { known: Mutex::new(Known { fingerprints: HashSet::new(), calls: CALLS_MAX }) };
+        let full = BehaviorLog { kept: Mutex::new(Kept { fingerprints: HashSet::new(), calls: CALLS_MAX }) };
         assert!(full.first(1, &trace(), &[]).is_none());
     }
 }

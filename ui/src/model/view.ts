@@ -121,7 +121,10 @@ export type Content =
     } & MapView)
   | ({
       kind: 'flip';
-    } & FlipView);
+    } & FlipView)
+  | ({
+      kind: 'plain';
+    } & PlainView);
 
 /** A group of flips, or a type within the group above it. */
 export interface FlipRow {
@@ -239,6 +242,21 @@ export interface Note {
 /** How a case ended, as it is counted. */
 export type Outcome = 'fail' | 'unknown' | 'pass' | 'unaffected';
 
+export type PlainBlock =
+  | {
+      block: 'line';
+      text: string;
+    }
+  | {
+      block: 'table';
+      columns: string[];
+      rows: string[][];
+    };
+
+export interface PlainView {
+  blocks: PlainBlock[];
+}
+
 /** A fault of the plan. */
 export interface PlannedFault {
   /** In the notation of `--fault`. */
@@ -289,11 +307,11 @@ export interface RunHead {
 
 /** Runs of the store, newest first. */
 export interface RunList {
-  /** Version of this format. */
-  version: number;
-  runs: RunHead[];
   /** Whether the store has more. */
   has_more: boolean;
+  runs: RunHead[];
+  /** Version of this format. */
+  version: number;
 }
 
 /** The whole view of a run. */

@@ -12,6 +12,7 @@ import { Behaviors } from './behaviors/behaviors.tsx';
 const Recording = lazy(() => import('./recording.tsx'));
 const MapScreen = lazy(() => import('./map/screen.tsx'));
 const Flips = lazy(() => import('./flips/screen.tsx'));
+const Plain = lazy(() => import('./plain.tsx'));
 
 interface Tab {
   text: string;
@@ -47,6 +48,8 @@ function screensOf(view: RunView): [RunScreen, string][] {
       return [['map', 'Map']];
     case 'flip':
       return [['flips', 'Flips']];
+    case 'plain':
+      return [];
   }
 }
 
@@ -55,6 +58,7 @@ const sockets: [RunScreen, string] = ['map', 'Sockets'];
 function content(view: RunView, screen: RunScreen): ReactNode {
   const content = view.content;
   if (content.kind === 'flip') return <Flips run={view.run} view={content} />;
+  if (content.kind === 'plain') return <Plain view={content} />;
   if (content.kind === 'map') return <MapScreen map={content} sockets={null} />;
   if (screen === 'map' && content.sockets !== null) {
     return <MapScreen map={content.sockets.map} sockets={content.sockets} />;

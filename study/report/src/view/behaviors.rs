@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_tells_fired_from_planned_and_from_not_planned() {
+    fn a_cell_distinguishes_fired_planned_and_not_planned() {
         let (sweep, cases, table) = shop_table();
         for (case, at) in cases.iter().zip(&table.of_case).filter(|(case, _)| case.space == 2).take(500) {
             let cells: Vec<char> = table.behaviors[*at as usize].cells.chars().collect();
