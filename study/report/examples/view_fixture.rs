@@ -74,7 +74,11 @@ fn write_all(api: &Path, spans: Option<usize>) -> std::io::Result<()> {
         None => vec![shop::good(), shop::checkout()],
     };
     let report = RecordingReport { run: &recording_run, traces: &traces, left_out: 0, faults: &faults, sockets: None };
-    let recording_view = RecordingView::of(&report, head("14 calls, status 200"));
+    let recording_view = RecordingView::of(
+        &report,
+        head("14 calls, status 200"),
+        "faultloom record http://127.0.0.1:8080/checkout --fault 'email unavailable'".to_owned(),
+    );
 
     let map_run = run(KindName::new("map"), "last hour", None);
     let map_view = MapView::of(&MapReport { run: &map_run, graph: &net::fleet(40) }, head("40 nodes, 71 edges"));

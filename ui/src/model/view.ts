@@ -266,6 +266,8 @@ export interface PlannedFault {
 }
 
 export interface RecordingView {
+  /** The command that records it again; empty if a command line cannot hold the request. */
+  again: string;
   faults: PlannedFault[];
   /** Requests of the run that are not in `traces`, because it has too many. */
   left_out: number;

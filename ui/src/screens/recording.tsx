@@ -2,7 +2,6 @@ import { Command } from '../parts/copy.tsx';
 import { status, count, counted, duration } from '../model/text.ts';
 import { callAt, decodeTrace, type Trace } from '../model/trace.ts';
 import type { RecordingView, RunHead } from '../model/view.ts';
-import { again } from '../model/command.ts';
 import { useKeys } from '../state/keys.tsx';
 import { to } from '../state/place.ts';
 import { Link, useRouter } from '../state/router.tsx';
@@ -69,17 +68,12 @@ export default function Recording({ run, view }: { run: RunHead; view: Recording
             </ul>
           )}
         </section>
-        <section aria-label="Send it again">
-          <h2>Send it again</h2>
-          <Command
-            text={again(
-              undefined,
-              run.title,
-              view.faults.map((fault) => fault.fault),
-            )}
-            label="Send it again"
-          />
-        </section>
+        {view.again !== '' && (
+          <section aria-label="Send it again">
+            <h2>Send it again</h2>
+            <Command text={view.again} label="Send it again" />
+          </section>
+        )}
       </aside>
       <section className="recording-main" aria-label="The selected request">
         {current === undefined ? (

@@ -4,13 +4,14 @@ pub mod import;
 pub mod record;
 
 use crate::kind::{Names, RunKind, Selection, StoredRun, Traces};
-use crate::text::plural;
+use crate::text::{plural, quoted};
 use crate::view::{Block, View};
 use crate::{Context, register_kind, socket_comparison};
 use model::trace::Trace;
 use model::{Failure, Fault, KindName, Run, Verdict};
 use report::view::{Audience, Head, RecordingView, RunView};
 use report::{RecordingReport, recording_html, recording_html_unredacted};
+use requests::{RequestSpec, Transport};
 use runs::RunDir;
 use serde_json::json;
 
@@ -64,6 +65,20 @@ pub fn verdict_on_request(run: &Run) -> Option<Verdict> {
     if is_import { None } else { run.verdict }
 }
 
+/// The command that records the request again. Empty if it is not only a method and a URL, and for an import.
+fn again(context: &Context, run: &Run, faults: &[Fault]) -> String {
+    let Ok(spec) = serde_json::from_value::<RequestSpec>(run.spec["request"].clone()) else { return String::new() };
+    if RequestSpec::parse(&spec.url(), &spec.method).ok().as_ref() != Some(&spec) {
+        return String::new();
+    }
+    let method = match (spec.transport, spec.method.as_str()) {
+        (Transport::Http, "GET") | (Transport::Grpc, _) => String::new(),
+        (Transport::Http, method) => format!(" -X {method}"),
+    };
+    let faults: String = faults.iter().map(|fault| format!(" --fault {}", quoted(&fault.to_string()))).collect();
+    format!("{}{method} {}{faults}", context.command("record"), quoted(&spec.url()))
+}
+
 /// For every view of a run.
 pub const INSECURE: &str = "the server's certificate was not checked (--insecure)";
 
@@ -100,7 +115,7 @@ impl RunKind for Recording {
         Ok(View::new(fields, blocks))
     }
 
-    fn run_view(&self, _context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure> {
+    fn run_view(&self, context: &Context, stored: &StoredRun, audience: Audience) -> Result<RunView, Failure> {
         let Shown { traces, left_out, faults } = read(&stored.dir)?;
         let sockets = socket_comparison::load(&stored.dir)?;
         let report = RecordingReport {
@@ -110,7 +125,8 @@ impl RunKind for Recording {
             faults: &faults,
             sockets: sockets.as_ref().map(|comparison| comparison.view()),
         };
-        Ok(RecordingView::of(&report, Head { audience, summary: self.summarize(&stored.run) }))
+        let head = Head { audience, summary: self.summarize(&stored.run) };
+        Ok(RecordingView::of(&report, head, again(context, &stored.run, &faults)))
     }
 
     fn report(&self, _context: &Context, stored: &StoredRun, names: Names) -> Result<String, Failure> {

@@ -22,21 +22,27 @@ pub struct RecordingView {
     /// Requests of the run that are not in `traces`, because it has too many.
     pub left_out: u64,
     pub faults: Vec<PlannedFault>,
+    /// The command that records it again; empty if a command line cannot hold the request.
+    pub again: String,
     /// The kernel's sockets during the recording; none if they were not recorded.
     pub sockets: Option<SocketsView>,
 }
 
 impl RecordingView {
-    pub fn of(report: &RecordingReport, head: Head) -> RunView {
+    pub fn of(report: &RecordingReport, head: Head, again: String) -> RunView {
         if head.audience == Audience::Owner {
-            return RecordingView::complete(report, head);
+            return RecordingView::complete(report, head, again);
         }
         let traces: Vec<Trace> = report.traces.iter().map(model::redact::trace).collect();
         let faults: Vec<Fault> = report.faults.iter().map(model::redact::fault).collect();
-        RecordingView::complete(&RecordingReport { traces: &traces, faults: &faults, ..*report }, head)
+        RecordingView::complete(
+            &RecordingReport { traces: &traces, faults: &faults, ..*report },
+            head,
+            crate::redact::command(&again),
+        )
     }
 
-    fn complete(report: &RecordingReport, head: Head) -> RunView {
+    fn complete(report: &RecordingReport, head: Head, again: String) -> RunView {
         let faults = report.faults.iter().enumerate();
         let content = Content::Recording(RecordingView {
             traces: report.traces.iter().map(|trace| TraceView::of(trace, report.faults)).collect(),
@@ -47,6 +53,7 @@ impl RecordingView {
                     fired: recording::times_fired(report.traces, i),
                 })
                 .collect(),
+            again,
             sockets: report.sockets.as_ref().map(SocketsView::of),
         });
         RunView::new(report.run, head, content, recording::notes(report))
