@@ -15,11 +15,15 @@ pub(crate) fn refused(status: StatusCode, what: &str, next: &str) -> Response {
     error(status, &Failure::request(what).next(next))
 }
 
-/// The status follows from the family: the request was wrong, or names nothing; the state does not allow it.
+/// The path itself is wrong.
+pub(crate) fn invalid(failure: &Failure) -> Response {
+    error(StatusCode::BAD_REQUEST, failure)
+}
+
+/// The status follows from the family: the path names nothing; the state of the run does not allow it.
 pub(crate) fn failed(failure: &Failure) -> Response {
     let status = match failure.family {
-        Family::Request if failure.what.starts_with("there is no") => StatusCode::NOT_FOUND,
-        Family::Request => StatusCode::BAD_REQUEST,
+        Family::Request => StatusCode::NOT_FOUND,
         Family::Unknown => StatusCode::CONFLICT,
         Family::Environment | Family::Aborted => StatusCode::SERVICE_UNAVAILABLE,
         Family::Bug => StatusCode::INTERNAL_SERVER_ERROR,

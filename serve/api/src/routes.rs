@@ -1,6 +1,6 @@
 //! The paths of the API and of the page.
 
-use crate::answer::{failed, json, refused};
+use crate::answer::{failed, invalid, json, refused};
 use crate::cache::{Cache, Stamp};
 use crate::changes::Changes;
 use crate::secrets::Secrets;
@@ -24,6 +24,7 @@ use serde_json::json as value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What all handlers share.
 pub(crate) struct Shared {
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub secrets: Secrets,
     pub changes: Changes,
     pub cache: Cache,
+    /// Views that are computed at the same time: each may need the memory of a large run.
+    pub turns: Arc<Semaphore>,
     pub allows_runs: bool,
     /// Gets the next one-time token when one was used.
     pub on_token: Box<dyn Fn(&str) + Send + Sync>,
@@ -145,7 +148,7 @@ async fn cases(State(shared): App, Path((id, space)): Path<(String, usize)>) -> 
 async fn trace(State(shared): App, Path((id, which)): Path<(String, String)>) -> Response {
     let name = match format!("{id}/{which}").parse::<RequestName>() {
         Ok(name) => name,
-        Err(failure) => return failed(&failure),
+        Err(failure) => return invalid(&failure),
     };
     let context = shared.context.clone();
     kept(&shared, &format!("{id}/traces/{which}"), &[&id], async move { workbench::trace(&context, &name).await }).await
@@ -162,7 +165,7 @@ async fn comparison(
     );
     let (left, right) = match parsed {
         (Ok(left), Ok(right)) => (left, right),
-        (Err(failure), _) | (_, Err(failure)) => return failed(&failure),
+        (Err(failure), _) | (_, Err(failure)) => return invalid(&failure),
     };
     let context = shared.context.clone();
     let compared = async move { workbench::comparison(&context, &left, &right).await };
@@ -183,7 +186,7 @@ fn bytes_of(value: &impl Serialize) -> Result<Bytes, Failure> {
 }
 
 /// The reply from the cache if the runs' files are unchanged; otherwise computes it. On a thread of its own, because it
-/// reads files and may take seconds.
+/// reads files and may take seconds, while other replies and events must not wait.
 async fn kept<T, F>(shared: &Arc<Shared>, path: &str, runs: &[&str], compute: F) -> Response
 where
     T: Serialize + Send + 'static,
@@ -196,7 +199,15 @@ where
     if let Some(bytes) = shared.cache.get(path, stamp) {
         return json(bytes);
     }
-    let computed = tokio::spawn(async move { compute.await.and_then(|value| bytes_of(&value)) }).await;
+    let Ok(turn) = shared.turns.clone().acquire_owned().await else {
+        return failed(&Failure::new(model::Family::Bug, "the workbench is stopping"));
+    };
+    let runtime = tokio::runtime::Handle::current();
+    let compute = move || {
+        let _turn = turn; // until it is computed, also if the page closes the connection
+        runtime.block_on(compute).and_then(|value| bytes_of(&value))
+    };
+    let computed = tokio::task::spawn_blocking(compute).await;
     match computed {
         Ok(Ok(bytes)) => {
             shared.cache.put(path, stamp, bytes.clone());

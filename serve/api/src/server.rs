@@ -19,6 +19,8 @@ use tokio::sync::Semaphore;
 const CONNECTIONS_MAX: usize = 128;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const HEADER_BYTES_MAX: usize = 32 << 10;
+/// Views that are computed at the same time.
+const VIEWS_AT_ONCE: usize = 2;
 /// Delay before the next accept after a failure, for example if there are no free descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
@@ -52,6 +54,7 @@ pub async fn serve(context: &Context, options: Options, stop: impl Future<Output
         secrets,
         changes: Changes::watch(context.clone()),
         cache: Cache::default(),
+        turns: Arc::new(Semaphore::new(VIEWS_AT_ONCE)),
         allows_runs,
         on_token,
     };
