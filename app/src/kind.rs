@@ -55,11 +55,11 @@ pub struct Difference {
     pub view: View,
 }
 
-/// How far a run is that has not ended.
+/// The file that shows how far an unfinished run is.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressFile {
     pub name: &'static str,
-    /// Is in the line of a part that failed.
+    /// Text that only the line of a failed part contains.
     pub failed: &'static str,
 }
 

@@ -212,7 +212,7 @@ fn tool() -> Result<String, String> {
     binaries(|test| test.package == "faultloom" && !test.is_unit, &[], &[])
 }
 
-/// Records steps that are no tests of a test runner under the ids `AREA::NAME`.
+/// Records steps that are not tests of a test runner under the ids `AREA::NAME`.
 fn record_steps<'a>(area: &str, names: impl IntoIterator<Item = &'a str>, outcome: TestOutcome) {
     names.into_iter().for_each(|name| record(format!("{area}::{name}"), outcome));
 }

@@ -90,7 +90,7 @@ pub async fn trace(context: &Context, name: &RequestName) -> Result<TraceView, F
     Ok(TraceView::of(&trace, &faults))
 }
 
-/// Two requests as one tree; of any two runs.
+/// Two requests, of any two runs, as one tree.
 pub async fn comparison(
     context: &Context,
     first: &RequestName,

@@ -29,7 +29,7 @@ pub struct RunProgress {
     pub failed: u64,
 }
 
-/// Bytes that are read of a file at once; the rest follows at the next look.
+/// Bytes that one look reads from a file; the next look reads on.
 const READ_MAX: u64 = 16 << 20;
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Watch {
         Ok(is_other.then_some(Change::Runs))
     }
 
-    /// The progress of unfinished runs that went on since the last look.
+    /// The progress of unfinished runs that advanced since the last look.
     pub fn look_at_progress(&mut self) -> Vec<Change> {
         self.tails.values_mut().filter_map(Tail::advance).map(Change::Progress).collect()
     }
@@ -85,7 +85,7 @@ impl Tail {
         let mut file = File::open(&self.path).ok()?;
         let length = file.metadata().ok()?.len();
         if length < self.read {
-            // a resumed sweep dropped a part of the file
+            // a resumed sweep has truncated the file
             (self.read, self.progress.done, self.progress.failed) = (0, 0, 0);
         }
         if length == self.read {

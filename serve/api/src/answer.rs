@@ -1,4 +1,4 @@
-//! Replies of the API: JSON, or an error with what, why and next.
+//! Replies of the API: JSON, or an error with what failed, why, and the next step.
 
 use axum::body::Body;
 use axum::http::{StatusCode, header};
@@ -20,7 +20,7 @@ pub(crate) fn invalid(failure: &Failure) -> Response {
     error(StatusCode::BAD_REQUEST, failure)
 }
 
-/// The status follows from the family: the path names nothing; the state of the run does not allow it.
+/// The HTTP status follows from the failure's family. A path that names nothing is 404.
 pub(crate) fn failed(failure: &Failure) -> Response {
     let status = match failure.family {
         Family::Request => StatusCode::NOT_FOUND,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of all kept replies. A view of 10^6 spans has about 60 MB.
+/// Bytes of all kept replies. A view of 10^6 spans takes about 60 MB.
 const BYTES_MAX: usize = 192 << 20;
 
 /// The state of a run's files: their number, sizes and times, as one number.

@@ -1,4 +1,4 @@
-//! One watch of the store for all open pages. It looks only while a page listens.
+//! One watch of the store for all open pages. It reads the store only while a page listens.
 
 use app::Context;
 use app::workbench::{Change, Watch};
@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
-/// A page sees progress this much later at most, plus the time to read it.
+/// Progress reaches a page at most this much later, plus the time to read it.
 const LOOK_AT_PROGRESS: Duration = Duration::from_millis(100);
-/// The list of runs is read less often, since that opens the store.
+/// The list of runs is read less often, since that opens the store: once in so many looks.
 const LOOKS_PER_LIST: u32 = 5;
 /// Changes that a slow page may lag behind; then it misses some and reads the list again.
 const BUFFER: usize = 256;
@@ -43,12 +43,12 @@ impl Changes {
                     }
                 }
                 if is_new {
-                    // a page reads the list after a look that later changes are compared with, so it misses none
+                    // the page reads the list now; later changes are relative to the look above, so it misses none
                     seen.push(Change::Runs);
                 }
                 looks += 1;
                 for change in seen {
-                    // nobody listens any more: the next look notices
+                    // an error means that no page listens anymore, which the next round checks
                     let _ = sender.send(change);
                 }
             }

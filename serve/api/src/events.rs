@@ -10,7 +10,7 @@ use http_body_util::channel::Channel;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Without a change, a comment shows that the connection is alive. It also detects a page that was closed.
+/// Without a change, a comment is sent this often: it shows that the connection is alive, and detects a closed page.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 const BUFFER: usize = 16;
 

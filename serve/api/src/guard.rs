@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use std::net::SocketAddr;
 
-/// The page loads its own files only, and nothing runs that is not in a file of this server.
+/// The page loads files of this server only, and runs no other scripts.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
                       connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -20,7 +20,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Refuses requests that another page or another host name caused.
+/// Refuses requests that another page sent, and requests for another host name.
 pub(crate) async fn own_requests_only(State(address): State<SocketAddr>, request: Request, next: Next) -> Response {
     let mut response = match violation(address, request.headers()) {
         Some(why) => refused(StatusCode::FORBIDDEN, why, "open the address that `faultloom ui` printed"),

@@ -35,13 +35,13 @@ pub(crate) struct Shared {
     /// Views that are computed at the same time: each may need the memory of a large run.
     pub turns: Arc<Semaphore>,
     pub allows_runs: bool,
-    /// Gets the next one-time token when one was used.
+    /// Called with the next one-time token after one was used.
     pub on_token: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 type App = State<Arc<Shared>>;
 
-/// Only a token is ever posted.
+/// The only body that a request needs is a token.
 const BODY_BYTES_MAX: usize = 4 << 10;
 
 pub(crate) fn router(shared: Arc<Shared>, address: SocketAddr) -> Router {
@@ -80,7 +80,7 @@ async fn sessions_only(State(shared): App, request: Request, next: Next) -> Resp
     next.run(request).await
 }
 
-/// The page and its files. Every other path is a state of the page, which reads it.
+/// The page and its files. Every other path is the address of a screen, which the page interprets.
 async fn page_file(request: Request) -> Response {
     let path = request.uri().path().trim_start_matches('/');
     let is_asset = path.starts_with("assets/");

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::sync::{Mutex, PoisonError};
 
-/// Further sessions end the oldest one.
+/// One more session ends the oldest one.
 const SESSIONS_MAX: usize = 32;
 
 /// 32 random bytes in hexadecimal digits.
@@ -17,7 +17,7 @@ fn random() -> Result<String, Failure> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Only digests are kept and compared, so that neither a duration nor a dump of this process reveals a secret.
+/// Only digests are kept and compared, so that neither timing nor a memory dump of this process reveals a secret.
 type Fingerprint = [u8; 32];
 
 fn fingerprint(secret: &str) -> Fingerprint {

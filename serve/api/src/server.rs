@@ -27,9 +27,9 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 pub struct Options {
     /// 0: any free port.
     pub port: u16,
-    /// Whether the page may delete runs and start what disturbs.
+    /// Whether the page may delete runs.
     pub allows_runs: bool,
-    /// Gets the address of the page, with its one-time token, at the start and after each use.
+    /// Called with the address of the page, with its one-time token, at the start and after each use.
     pub on_address: Box<dyn Fn(&str) + Send + Sync>,
 }
 

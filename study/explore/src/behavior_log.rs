@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 pub const BEHAVIORS: &str = "behaviors.jsonl";
-/// Requests of further behaviors are not stored: a list of that length is not read to its end.
+/// Requests of further behaviors are not stored: a longer list would not be read to its end.
 const BEHAVIORS_MAX: usize = 2_000;
 /// Calls of all stored requests; about 500 bytes each.
 const CALLS_MAX: usize = 200_000;
@@ -38,7 +38,7 @@ struct Kept {
 }
 
 impl BehaviorLog {
-    /// Knows the behaviors that an earlier process, or an earlier space, stored.
+    /// Continues a log: behaviors that an earlier process, or an earlier space, stored are not stored again.
     pub fn open(dir: &RunDir) -> Result<BehaviorLog, Failure> {
         let mut kept = Kept { fingerprints: HashSet::new(), calls: 0 };
         for stored in dir.records::<BehaviorTrace>(BEHAVIORS)? {

@@ -1,8 +1,8 @@
 //! The outcome of every named test of a run, in `out/test/results.json`.
 //!
-//! An id is `FILE::TEST` with the path of the file from the root of the repository, or `STEP::NAME` for what is no test
-//! of a test runner, such as `replies::go/net-http`. Ids of one area are replaced whenever that area runs. The support
-//! page is rendered from them, see [`crate::support`].
+//! An id is `FILE::TEST` with the path of the file from the root of the repository, or `STEP::NAME` for a step that is
+//! not a test of a test runner, such as `replies::go/net-http`. Ids of one area are replaced whenever that area runs.
+//! The support page is rendered from them, see [`crate::support`].
 
 use super::runtimes;
 use crate::shell::root;

@@ -10,7 +10,7 @@ struct Runtime {
     area: &'static str,
     /// Numbers of the version that a claim has.
     numbers: usize,
-    /// A shell command that prints the version, maybe with text around it.
+    /// A shell command that prints the version, possibly with text around it.
     version: &'static str,
 }
 

@@ -1,4 +1,5 @@
-//! The distinct behaviors of a sweep: cases whose requests made the same calls with the same outcomes.
+//! The distinct behaviors of a sweep: cases whose requests made the same calls with the same outcomes and were judged
+//! alike.
 //!
 //! A space of 16,384 cases may have 42 behaviors. One row per behavior can be read; one cell per case cannot.
 

@@ -1,4 +1,4 @@
-//! All cases of a space as columns, for the map of cases and for questions over all of them.
+//! All cases of a space as columns, for the map of cases and for questions about all of them.
 
 use super::column::{U32Column, number};
 use model::sweep::{Case, Space};

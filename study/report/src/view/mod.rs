@@ -1,5 +1,5 @@
-//! The view model: what the page, the exported file and programs are given of a run. It is data, with units in the
-//! names of its numbers; how it is drawn is the page's choice.
+//! The view model: a run as data, for the page, the report and programs. Numbers have their units in their names. How
+//! it is drawn is up to the page.
 //!
 //! It has a version and a published schema (`faultloom schema run-view`). Lists that may have 10^6 entries are columns
 //! of numbers, see [`column`].

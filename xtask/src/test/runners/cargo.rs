@@ -1,6 +1,6 @@
 //! Rust's test harness: `test MODULE::NAME ... ok`.
 //!
-//! The harness knows no skips. A test that skips prints `skipped: MODULE::NAME: REASON`, where the name is that of its
+//! The harness has no skips. A test that skips prints `skipped: MODULE::NAME: REASON`, where the name is that of its
 //! thread, past the capture of its output, and returns.
 
 use super::Named;

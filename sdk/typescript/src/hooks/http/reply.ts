@@ -22,7 +22,7 @@ export class Reply implements BodyReader {
   private cancelEager: () => void = () => undefined;
   /** Number of chunks that were delivered as they arrived. */
   private delivered = 0;
-  /** Until when an error is withheld after bytes that were withheld. */
+  /** When an error that follows withheld bytes may be delivered at the earliest. */
   private readableUntilMs = 0;
   private readonly waiting: (() => void)[] = [];
 

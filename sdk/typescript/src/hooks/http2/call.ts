@@ -1,4 +1,4 @@
-/** A request of Node's HTTP/2 client in a scope, from its sending to its reply or failure. */
+/** A request of Node's HTTP/2 client in a scope, from when it is sent to its reply or failure. */
 
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
 import { withScope } from '../../scope/context';
@@ -126,7 +126,7 @@ export class Http2Call {
     }
   }
 
-  /** A request that is not sent can be written. */
+  /** The application can still write to a request that is not sent. */
   private discardWrites(): void {
     const discard = (...args: unknown[]): void => (args.at(-1) as () => void)();
     for (const name of ['_write', '_writev', '_final']) {

@@ -83,7 +83,7 @@ interface Target {
   authority: string;
 }
 
-/** What a request means; null if it is not traced, or if Node rejects it. */
+/** The target of a request; null if it is not traced, or if Node rejects it. */
 function describe(session: ClientHttp2Session, given: unknown): Target | null {
   const isObject = given === undefined || (typeof given === 'object' && !Array.isArray(given));
   if (!isObject || session.destroyed || session.closed) {

@@ -1,5 +1,5 @@
 /**
- * Servers of Node's http2, with `stream` events or with the compatibility API, and requests of HTTP/1.1 at the same
+ * Servers of Node's http2, with `stream` events or with the compatibility API, and HTTP/1.1 requests on the same
  * port. The compatibility API, and thus Fastify and Koa, is built on the streams, so a request is traced by its stream.
  *
  * Requests of gRPC are left to the hooks of @grpc/grpc-js, which is built on http2.

@@ -1,6 +1,6 @@
 /**
  * A reply of an HTTP/2 server. Its headers are held back until the running code has returned, so that a reply which is
- * complete by then carries its history in the headers. Nothing waits: a client may need the headers to go on.
+ * complete by then carries its history in the headers. Nothing waits: a client may need the headers to continue.
  *
  *   open ──respond──▶ holding
  *   holding ──end──▶ header | tail | truncated header, then the body ──▶ finished
@@ -33,7 +33,7 @@ import type { LooseHeaders } from './headers';
 
 const MAX_HELD_BYTES = 32 << 10;
 
-/** Headers of connections, which http2 refuses. */
+/** Connection-specific headers, which http2 rejects. */
 const REFUSED = /^(connection|upgrade|http2-settings|keep-alive|proxy-connection|transfer-encoding|te)$/;
 
 type Methods =
@@ -153,7 +153,7 @@ export class StreamReply {
     return undefined;
   }
 
-  /** A file is sent by Node itself. Its program's work is done. */
+  /** Node itself sends a file, so the program's work is done. */
   private respondWithFile(
     name: 'respondWithFile' | 'respondWithFD',
     file: unknown,
@@ -253,7 +253,7 @@ export class StreamReply {
     );
   }
 
-  /** Forbids caches to store a history and proxies to transform the body. */
+  /** Forbids caches from storing a history and proxies from transforming the body. */
   private setCacheHeaders(): void {
     const vary = lookUp(this.head, 'vary');
     this.head['cache-control'] = 'no-store, no-transform';

@@ -154,7 +154,7 @@ class Exchange:
         raise asyncio.TimeoutError
 
     async def open_socket_pair(self, connector: Any) -> Connection:
-        """A connection to nobody, for a reply that only has a status."""
+        """A connection without a server, for a reply that only has a status."""
         near, self._far = socket.socketpair()
         loop = asyncio.get_running_loop()
         _, protocol = await loop.create_unix_connection(lambda: ResponseHandler(loop=loop), sock=near)

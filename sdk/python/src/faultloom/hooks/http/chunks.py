@@ -27,7 +27,7 @@ class Chunks:
         return self._has_ended
 
     def feed(self, data: bytes) -> bytes:
-        """The bytes of the body in ``data``. Raises ValueError for something else than chunks."""
+        """The bytes of the body in ``data``. Raises ValueError for anything other than chunks."""
         if self._has_ended:
             if data:
                 raise ValueError("bytes after the last chunk")

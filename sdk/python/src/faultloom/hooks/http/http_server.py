@@ -192,7 +192,7 @@ class ReplyFile(io.BufferedIOBase):
         return value
 
     def pass_on(self) -> None:
-        """Sends what is held back. The reply is a gap, and what follows is not seen."""
+        """Sends what is held back. The reply is a gap, and what follows is not observed."""
         if self._head is not None:
             written, self._head, self._passes_on = bytes(self._head), None, True
             if written:
@@ -279,7 +279,7 @@ class ReplyFile(io.BufferedIOBase):
             self._send_head(None, may_have_tail=self._may_have_tail())
 
     def _break_off(self) -> None:
-        """The handler writes chunks that are none."""
+        """The handler writes malformed chunks."""
         if self._status_line:
             self.pass_on()
         else:

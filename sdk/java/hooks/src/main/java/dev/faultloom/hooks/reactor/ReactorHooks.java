@@ -35,7 +35,7 @@ public final class ReactorHooks {
         Hooks.onEachOperator("faultloom", publisher -> Scope.anyUnfinished() ? bind.apply(publisher) : publisher);
     }
 
-    /** What a subscription works for: as its Reactor context says, else as the current thread does; or null. */
+    /** The request that a subscription works for: that of its Reactor context, else of the current thread; or null. */
     public static ScopeContext context(ContextView reactor) {
         ScopeContext context = reactor.getOrDefault(SCOPE, null);
         return context != null ? context : CurrentScope.context();

@@ -27,7 +27,7 @@ public final class WebFluxHooks {
     }
 
     /**
-     * Whether a servlet container has received the request. That the thread works for a request does not say so: a
+     * Whether a servlet container has received the request. That the thread works for a request is no proof: a
      * server may begin with the next request of a connection inside the end of the previous one.
      */
     private static boolean isServlet(ServerHttpRequest request) {
