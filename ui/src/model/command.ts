@@ -1,4 +1,4 @@
-/** Commands that people copy. */
+/** Commands for the user to copy. */
 
 /** In single quotes, so that a shell changes nothing. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

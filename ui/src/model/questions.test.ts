@@ -68,10 +68,10 @@ describe('rules', () => {
     expect(first && ruleText(first)).toBe('exactly when ads/GetAds fails');
   });
 
-  it('find a series after a success', () => {
+  it('find a series after a call without a fault', () => {
     const [first] = rulesOf(space((planned) => (planned & 1) === 0 && (planned & 12) !== 0));
     expect(first && ruleText(first)).toBe(
-      'exactly when any currency/Convert fails and currency/GetCurrencies succeeds',
+      'exactly when any currency/Convert fails and currency/GetCurrencies is not faulted',
     );
     expect(first?.failed).toBe(first?.failures);
   });

@@ -2,13 +2,13 @@ import { has, type Cases } from './cases.ts';
 import type { Behavior, SiteColumn } from './view.ts';
 
 /**
- * Questions over all cases of a space: when do requests fail? A condition is a set of cases as a bitmap, so that all
+ * Questions about all cases of a space: when do requests fail? A condition is a set of cases as a bitmap, so that all
  * pairs of conditions are compared in milliseconds.
  */
 
 export type Bitmap = Uint32Array;
 
-/** What is true of some cases: a fault fired there, or a call succeeded there. */
+/** What is true of some cases: a fault fired there, or none was planned at a call. */
 export interface Condition {
   text: string;
   /** Sites that it is about; one, or those of a series. */
@@ -109,7 +109,7 @@ export function firedCondition(cases: Cases, subject: Subject): Condition {
 
 export function worksCondition(cases: Cases, subject: Subject): Condition {
   const map = bitmap(cases.rows, (row) => !subject.sites.some((site) => has(cases, cases.planned, row, site)));
-  return { text: `${subject.text} succeeds`, sites: subject.sites, fired: false, cases: map, size: size(map) };
+  return { text: `${subject.text} is not faulted`, sites: subject.sites, fired: false, cases: map, size: size(map) };
 }
 
 /** The failing cases, or those of one bug. */
@@ -149,7 +149,7 @@ export function explain(cases: Cases, columns: SiteColumn[], failed: Bitmap): Ru
       if (!overlaps(one, other)) candidates.push(ruleOf(failed, [one, other]));
     }
     for (const other of works) {
-      // a call can only have succeeded before if it is earlier in the request
+      // only an earlier call of the request can matter by its success
       if (!overlaps(one, other) && Math.max(...other.sites) < Math.min(...one.sites)) {
         candidates.push(ruleOf(failed, [one, other]));
       }
@@ -185,7 +185,7 @@ function byStrength(a: Rule, b: Rule): number {
   return both(b) - both(a) || b.failed - a.failed || a.cases - b.cases || a.conditions.length - b.conditions.length;
 }
 
-/** `fails exactly when X, preceded by a success of Y` */
+/** `exactly when X fails and Y is not faulted` */
 export function ruleText(rule: Rule): string {
   const kind = rule.isNecessary && rule.isSufficient ? 'exactly when' : rule.isNecessary ? 'only when' : 'whenever';
   return `${kind} ${rule.conditions.map((one) => one.text).join(' and ')}`;

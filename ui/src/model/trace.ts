@@ -64,7 +64,7 @@ export function decodeTrace(reply: unknown): Trace {
   };
 }
 
-/** One call of a trace, for people. */
+/** One call of a trace, for display. */
 export interface CallDetails {
   row: number;
   service: string;
@@ -116,7 +116,7 @@ export function callAt(trace: Trace, row: number): CallDetails {
 export const serviceAt = (trace: Trace, row: number): string => trace.services[trace.service[row] ?? 0] ?? '';
 export const labelAt = (trace: Trace, row: number): string => trace.labels[trace.label[row] ?? 0] ?? '';
 
-/** For each row the row behind its last descendant. */
+/** For each row, the row after its last descendant. */
 export function subtreeEnds(depth: Uint32Array): Uint32Array {
   const ends = new Uint32Array(depth.length);
   const open: number[] = [];

@@ -9,7 +9,7 @@ export const VERSION = 1;
 export interface About {
   version: number;
   tool_version: string;
-  /** Whether runs may be started and deleted. */
+  /** Whether runs may be deleted. */
   allows_runs: boolean;
 }
 

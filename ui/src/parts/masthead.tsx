@@ -6,7 +6,7 @@ import { Link } from '../state/router.tsx';
 import { choose, useIsDark } from '../state/theme.ts';
 import type { RunView } from '../model/view.ts';
 
-/** The top line of every screen: where one is, and search, theme and help. */
+/** The top line of every screen: the place within the page, search, theme and help. */
 export function Masthead(props: { place: Place; onHelp: () => void; onPalette: () => void }) {
   const isDark = useIsDark();
   const cache = useCache();
@@ -20,7 +20,7 @@ export function Masthead(props: { place: Place; onHelp: () => void; onPalette: (
         </svg>
         Faultloom
       </Brand>
-      <nav aria-label="Where you are">
+      <nav aria-label="Breadcrumb">
         {cache.source.kind === 'api' && props.place.screen !== 'runs' && <Link to={to.runs}>Runs</Link>}
         <Here place={props.place} />
       </nav>

@@ -13,7 +13,7 @@ interface Entry {
   run: () => void;
 }
 
-/** Goes anywhere by typing: runs, bugs of the current run, actions. */
+/** Finds runs, bugs of the current run and actions by typing. */
 export function Palette({
   bindings,
   run,

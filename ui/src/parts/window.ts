@@ -2,7 +2,7 @@ import { useLayoutEffect, useState, type RefObject } from 'react';
 
 export interface Range {
   first: number;
-  /** Behind the last one. */
+  /** The one after the last. */
   end: number;
 }
 

@@ -8,7 +8,7 @@ import { Link, useRouter } from '../state/router.tsx';
 import { RunsCompared } from './runs_compared.tsx';
 import { useKeys } from '../state/keys.tsx';
 
-/** Two requests of any runs as one tree, on the whole page. */
+/** Two requests of any runs as one tree, on a full page. */
 export default function DiffScreen({ first, other }: { first: RequestName; other: RequestName }) {
   const router = useRouter();
   const loaded = useComparison({ first, other });

@@ -43,7 +43,7 @@ export default function Recording({ run, view }: { run: RunHead; view: Recording
           )}
           {current !== undefined && (
             <Link className="button small" to={to.trace(run.id, at === 1 ? 'main' : `request-${at}`)}>
-              Whole page
+              Full page
             </Link>
           )}
         </section>

@@ -89,13 +89,13 @@ function OneRun({ run, place }: { run: string; place: Place & { screen: 'run' } 
   );
 }
 
-/** If somebody deletes the run while it is open. */
+/** Shown if the run is deleted while it is open. */
 function DeletedWarning({ run }: { run: string }) {
   const list = useRuns();
   if (list.state !== 'ready' || list.value.has_more || list.value.runs.some((one) => one.id === run)) return null;
   return (
     <p className="banner" role="alert">
-      This run was deleted. This page shows what it had loaded; more cannot be loaded.
+      This run was deleted. This page shows what was loaded before; nothing more can be loaded.
     </p>
   );
 }

@@ -56,8 +56,8 @@ export class ApiSource implements Source {
     } catch {
       throw new SourceFailure(
         'offline',
-        'The workbench does not answer',
-        'it has ended, or it is restarting',
+        'The workbench does not respond',
+        'it was stopped, or it is restarting',
         'run `faultloom ui`',
       );
     }

@@ -37,7 +37,7 @@ export class Cache {
 
   snapshot = (): number => this.version;
 
-  /** What is known of a path; begins to load it if nothing is. */
+  /** The state of a path; begins to load it if it is unknown. */
   read<T>(path: string, decode: (reply: unknown) => T): Loaded<T> {
     const known = this.entries.get(path);
     if (known === undefined) this.entries.set(path, LOADING);

@@ -1,4 +1,4 @@
-/** Why data could not be had, in the words of the tool: what, why and what to do next. */
+/** Why data is not available, in the form of the tool's failures: what, why and what to do next. */
 export type FailureReason =
   'no-session' | 'refused' | 'gone' | 'unfinished' | 'newer' | 'not-embedded' | 'offline' | 'other';
 

@@ -10,7 +10,7 @@ export interface Replies {
   comparison: ComparisonView;
 }
 
-/** Progress of a run that is in progress. */
+/** How far an unfinished run is. */
 export interface Progress {
   run: string;
   done: number;

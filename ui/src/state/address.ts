@@ -1,4 +1,4 @@
-/** All state of the page is in its address, so that a link shows a colleague the same. */
+/** All state of the page is in its address, so that a link shows others the same. */
 
 /** A path below the page's root and its query. */
 export interface Address {

@@ -83,7 +83,7 @@ export function Behaviors({ run, sweep }: { run: RunHead; sweep: SweepView }) {
     { name: 'h', does: 'Previous fault (column)', run: () => moveColumn(-1) },
     { name: 'l', does: 'Next fault (column)', run: () => moveColumn(1) },
     { name: 'Enter', does: 'Pin the behavior: it goes into the address', run: () => pin(cursor) },
-    { name: 'd', does: 'Compare with the base on the whole page', run: showDiff },
+    { name: 'd', does: 'Compare with the base on a full page', run: showDiff },
     { name: 'b', does: 'Next bug', run: nextBug },
     { name: '[', does: 'Previous base of the comparison', run: () => stepBase(-1) },
     { name: ']', does: 'Next base of the comparison', run: () => stepBase(1) },

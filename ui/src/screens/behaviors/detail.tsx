@@ -83,7 +83,7 @@ function Compared({ run, sweep, behavior, base, onBase }: Omit<DetailProps, 'isP
         {first !== null && other !== null && (
           <>
             <Link className="button small" to={to.diff(first, other)}>
-              Whole page <kbd>d</kbd>
+              Full page <kbd>d</kbd>
             </Link>
             <Link className="button small" to={to.trace(run.id, other.which)}>
               Trace

@@ -115,5 +115,5 @@ function ColumnHead({ sweep, column, isOpen, isAt, isNamed, onToggle }: ColumnHe
 }
 
 export function hitText(failed: number, fired: number): string {
-  return fired === 0 ? 'never hit' : `failed when hit: ${count(failed)} of ${count(fired)}`;
+  return fired === 0 ? 'never fired' : `failed when it fired: ${count(failed)} of ${count(fired)}`;
 }

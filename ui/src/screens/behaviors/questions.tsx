@@ -18,7 +18,7 @@ import type { RunHead, SweepView } from '../../model/view.ts';
 import { useCases } from '../../source/use.ts';
 import { useRouter } from '../../state/router.tsx';
 
-/** What all cases of a space have in common that fail. */
+/** What all failing cases of a space have in common. */
 export function Questions({ run, sweep, filter }: { run: RunHead; sweep: SweepView; filter: BehaviorFilter }) {
   const router = useRouter();
   const isOpen = router.address.query.get('ask') !== null;
@@ -31,7 +31,7 @@ export function Questions({ run, sweep, filter }: { run: RunHead; sweep: SweepVi
         if (event.currentTarget.open !== isOpen) router.set({ ask: event.currentTarget.open ? 1 : null });
       }}
     >
-      <summary>When does it fail? Questions over all cases</summary>
+      <summary>When does it fail? Questions about all cases</summary>
       {isOpen && <Answers run={run} sweep={sweep} filter={filter} space={space} />}
     </details>
   );
@@ -98,12 +98,12 @@ function RuleLine({ rule }: { rule: Rule }) {
 }
 
 const RELATIONS = [
-  { value: '', text: 'alone' },
-  { value: 'after', text: 'preceded by a success of' },
-  { value: 'with', text: 'together with a fault at' },
+  { value: '', text: 'anything else' },
+  { value: 'after', text: 'no fault' },
+  { value: 'with', text: 'a fault' },
 ];
 
-/** A question that the person composes. */
+/** A question that the user composes. */
 function Own({ cases, sweep, failed }: { cases: Cases; sweep: SweepView; failed: Uint32Array }) {
   const router = useRouter();
   const query = router.address.query;
@@ -128,8 +128,8 @@ function Own({ cases, sweep, failed }: { cases: Cases; sweep: SweepView; failed:
           options={options}
           onChange={(x) => router.set({ x })}
         />
-        <SelectField label="and how" value={how} options={RELATIONS} onChange={(how) => router.set({ how })} />
-        {how !== '' && <SelectField label="of" value={y} options={options} onChange={(y) => router.set({ y })} />}
+        <SelectField label="and" value={how} options={RELATIONS} onChange={(how) => router.set({ how })} />
+        {how !== '' && <SelectField label="at" value={y} options={options} onChange={(y) => router.set({ y })} />}
       </div>
       {rule !== null && <p role="status">{answerText(rule)}</p>}
     </div>

@@ -195,7 +195,7 @@ const Row = memo(function Row(props: RowProps) {
       <div
         role="gridcell"
         className="row-latency"
-        title={`half within ${duration(behavior.latency.p50_us)}, 95 % within ${duration(behavior.latency.p95_us)}, longest ${duration(behavior.latency.max_us)}`}
+        title={`median ${duration(behavior.latency.p50_us)}, 95th percentile ${duration(behavior.latency.p95_us)}, longest ${duration(behavior.latency.max_us)}`}
       >
         <LatencyStrip latency={behavior.latency} scale={props.scale} />
         <span>{duration(behavior.latency.p50_us)}</span>

@@ -42,8 +42,8 @@ export default function Flips({ run, view }: { run: RunHead; view: FlipView }) {
       <section aria-label="Rates">
         <h2>Errors that clients would accept</h2>
         <p className="soft lead">
-          Each flip changed one bit. An error is a flip with an effect; it is undetected if the output is wrong and a
-          client would accept it. Shares are of the errors, with 95&nbsp;% intervals.
+          Each flip changed one bit (ASC: several variables). An error is a flip with an effect; it is undetected if the
+          output is wrong and a client would accept it. Shares are of the errors, with 95&nbsp;% intervals.
         </p>
         <Rates view={view} selected={filter.variant} />
       </section>

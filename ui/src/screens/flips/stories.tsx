@@ -42,7 +42,9 @@ export function Stories({ stories, filter, leftOut }: StoriesProps) {
               </button>
             ),
         )}
-        {isFiltered && stories.length === 0 && <span className="soft">No wrong answer is stored of these.</span>}
+        {isFiltered && stories.length === 0 && (
+          <span className="soft">No wrong answer is stored for these filters.</span>
+        )}
         {leftOut > 0 && <span className="soft">{count(leftOut)} more undetected flips are in the store</span>}
       </div>
       {byFunction(stories.slice(0, shown)).map((group) => (

@@ -2,7 +2,7 @@ import { Facts } from '../../parts/facts.tsx';
 import { count, size } from '../../model/text.ts';
 import type { MapEdge, MapView } from '../../model/view.ts';
 
-/** One node and what it is connected with. */
+/** One node and the nodes that it is connected to. */
 export function NodeCard({
   map,
   node: at,
@@ -27,7 +27,7 @@ export function NodeCard({
         ]}
       />
       <Edges
-        title="Is used by"
+        title="Used by"
         map={map}
         edges={map.edges.filter((edge) => edge.to === at)}
         other="from"

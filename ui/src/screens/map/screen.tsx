@@ -55,7 +55,7 @@ export default function MapScreen({ map: whole, sockets }: { map: MapView; socke
         <SelectField
           label="Hops"
           value={String(hops)}
-          options={[1, 2, 3, 4, 9].map((n) => ({ value: String(n), text: n === 9 ? 'all' : String(n) }))}
+          options={[1, 2, 3, 4, 9].map((n) => ({ value: String(n), text: String(n) }))}
           onChange={(hops) => router.set({ hops: hops === '1' ? null : hops })}
         />
         <SelectField

@@ -4,7 +4,7 @@ import { counted, duration } from '../../model/text.ts';
 import { labelAt, type Trace } from '../../model/trace.ts';
 import { TracePane } from './pane.tsx';
 
-/** One request on the whole page. */
+/** One request on a full page. */
 export default function TraceScreen({ run, which }: { run: string; which: string }) {
   return (
     <div className="trace-screen">
