@@ -11,7 +11,7 @@ import { join } from 'node:path';
  * @typedef {Record<string, any>} Schema
  */
 
-const NAMES = ['run-view', 'run-list', 'case-columns', 'trace-view', 'comparison-view'];
+const NAMES = ['run-view', 'run-list', 'case-columns', 'trace-view', 'comparison-view', 'run-progress'];
 const folder = process.argv[2] ?? fileURLToPath(new URL('../../spec/schemas', import.meta.url));
 const output = fileURLToPath(new URL('../src/model/view.ts', import.meta.url));
 

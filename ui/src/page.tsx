@@ -1,5 +1,6 @@
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
+import { Boundary } from './parts/boundary.tsx';
 import { Cache } from './source/cache.ts';
 import type { Source } from './source/source.ts';
 import { CacheContext } from './source/use.ts';
@@ -18,7 +19,9 @@ export function start(element: HTMLElement, source: Source, bar: AddressBar): vo
       <CacheContext value={new Cache(source)}>
         <BarContext value={bar}>
           <KeysProvider>
-            <Screens />
+            <Boundary>
+              <Screens />
+            </Boundary>
           </KeysProvider>
         </BarContext>
       </CacheContext>

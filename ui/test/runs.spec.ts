@@ -53,11 +53,11 @@ test.describe('live', () => {
   const unfinished = () => heads(SMALL).find((run) => run.end_ms === null)?.id ?? '';
   test.use({
     events: async ({}, use) =>
-      use(`event: progress\ndata: ${JSON.stringify({ run: unfinished(), done: 120, total: 512, failures: 3 })}\n\n`),
+      use(`event: progress\ndata: ${JSON.stringify({ run: unfinished(), done: 120, failed: 3 })}\n\n`),
   });
 
   test('progress of a run is shown as it arrives', async ({ workbench }) => {
     const page = await workbench.open('/runs');
-    await expect(page.getByRole('table', { name: 'Runs' })).toContainText('120 of 512, 3 failures');
+    await expect(page.getByRole('table', { name: 'Runs' })).toContainText('120 done, 3 failed');
   });
 });

@@ -15,6 +15,7 @@ use std::str::FromStr;
 
 register_schema!("run-view", RunView);
 register_schema!("run-list", RunList);
+register_schema!("run-progress", RunProgress);
 register_schema!("case-columns", CaseColumns);
 register_schema!("trace-view", TraceView);
 register_schema!("comparison-view", ComparisonView);

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-/// A change since the last look.
+/// A change since the last poll.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Change {
@@ -29,38 +29,40 @@ pub struct RunProgress {
     pub failed: u64,
 }
 
-/// Bytes that one look reads from a file; the next look reads on.
+/// Bytes that one poll reads from a file; the next poll reads on.
 const READ_MAX: u64 = 16 << 20;
 
 #[derive(Default)]
 pub struct Watch {
     runs: Vec<(RunId, Option<i64>)>,
     tails: HashMap<RunId, Tail>,
-    has_looked: bool,
+    has_polled: bool,
 }
 
 impl Watch {
-    /// Reads the list of runs. The first look reports no change of the list.
-    pub async fn look_at_runs(&mut self, context: &Context) -> Result<Option<Change>, Failure> {
+    /// Reads the list of runs. The first poll reports no change of the list.
+    pub async fn poll_runs(&mut self, context: &Context) -> Result<Option<Change>, Failure> {
         let store = context.store().await?;
         let runs = store.list(super::RUNS_MAX).await?;
         let now: Vec<(RunId, Option<i64>)> = runs.iter().map(|run| (run.id, run.end_ms)).collect();
-        let is_other = self.has_looked && now != self.runs;
-        self.has_looked = true;
+        let has_changed = self.has_polled && now != self.runs;
+        self.has_polled = true;
         self.runs = now;
         self.tails.retain(|id, _| runs.iter().any(|run| run.id == *id && run.end_ms.is_none()));
         for run in runs.iter().filter(|run| run.end_ms.is_none()) {
             if !self.tails.contains_key(&run.id)
-                && let Some(tail) = Tail::of(run, |name| store.dir(run.id).file(name))
+                && let Some(mut tail) = Tail::of(run, |name| store.dir(run.id).file(name))
             {
+                // what is there already is no progress: the run may have been killed long ago
+                while tail.advance().is_some() {}
                 self.tails.insert(run.id, tail);
             }
         }
-        Ok(is_other.then_some(Change::Runs))
+        Ok(has_changed.then_some(Change::Runs))
     }
 
-    /// The progress of unfinished runs that advanced since the last look.
-    pub fn look_at_progress(&mut self) -> Vec<Change> {
+    /// The progress of unfinished runs that advanced since the last poll.
+    pub fn poll_progress(&mut self) -> Vec<Change> {
         self.tails.values_mut().filter_map(Tail::advance).map(Change::Progress).collect()
     }
 }

@@ -148,7 +148,7 @@ pub struct Bug {
     pub again: String,
     /// Cases of all swept spaces that fail for this reason.
     pub failing_cases: u64,
-    /// Fingerprints of those cases. Earlier versions did not store them.
+    /// Keys of the causes of those cases ([`Case::cause_key`]). Earlier versions did not store them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub behaviors: BTreeSet<u64>,
     pub spaces: Vec<String>,

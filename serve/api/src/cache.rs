@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 const BYTES_MAX: usize = 192 << 20;
 
 /// The state of a run's files: their number, sizes and times, as one number.
-pub(crate) type Stamp = u64;
+pub(crate) type FilesVersion = u64;
 
 #[derive(Default)]
 pub(crate) struct Cache {
@@ -18,14 +18,14 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Kept {
     /// The most recently used one last.
-    replies: VecDeque<(String, Stamp, Bytes)>,
+    replies: VecDeque<(String, FilesVersion, Bytes)>,
     bytes: usize,
 }
 
 impl Cache {
-    pub fn get(&self, path: &str, stamp: Stamp) -> Option<Bytes> {
+    pub fn get(&self, path: &str, version: FilesVersion) -> Option<Bytes> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.replies.iter().position(|(known, of, _)| known == path && *of == stamp)?;
+        let at = kept.replies.iter().position(|(known, of, _)| known == path && *of == version)?;
         let reply = kept.replies.remove(at)?;
         let bytes = reply.2.clone();
         kept.replies.push_back(reply);
@@ -33,7 +33,7 @@ impl Cache {
     }
 
     /// Drops the least recently used replies if there are too many bytes.
-    pub fn put(&self, path: &str, stamp: Stamp, reply: Bytes) {
+    pub fn put(&self, path: &str, version: FilesVersion, reply: Bytes) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.replies.iter().position(|(known, ..)| known == path)
             && let Some(old) = kept.replies.remove(at)
@@ -44,7 +44,7 @@ impl Cache {
             return;
         }
         kept.bytes += reply.len();
-        kept.replies.push_back((path.to_owned(), stamp, reply));
+        kept.replies.push_back((path.to_owned(), version, reply));
         while kept.bytes > BYTES_MAX {
             let Some(old) = kept.replies.pop_front() else { break };
             kept.bytes -= old.2.len();

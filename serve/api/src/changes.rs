@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 
 /// Progress reaches a page at most this much later, plus the time to read it.
-const LOOK_AT_PROGRESS: Duration = Duration::from_millis(100);
-/// The list of runs is read less often, since that opens the store: once in so many looks.
-const LOOKS_PER_LIST: u32 = 5;
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The list of runs is read less often, since that opens the store: once in so many polls.
+const POLLS_PER_LIST: u32 = 5;
 /// Changes that a slow page may lag behind; then it misses some and reads the list again.
 const BUFFER: usize = 256;
 
@@ -28,25 +28,25 @@ impl Changes {
         let (sender, has_joined) = (changes.sender.clone(), changes.has_joined.clone());
         tokio::spawn(async move {
             let mut watch = Watch::default();
-            let mut looks = 0;
+            let mut polls = 0;
             loop {
-                tokio::time::sleep(LOOK_AT_PROGRESS).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 if sender.receiver_count() == 0 {
                     continue;
                 }
-                let mut seen = watch.look_at_progress();
+                let mut seen = watch.poll_progress();
                 let is_new = has_joined.swap(false, Ordering::Relaxed);
-                if is_new || looks % LOOKS_PER_LIST == 0 {
-                    match watch.look_at_runs(&context).await {
+                if is_new || polls % POLLS_PER_LIST == 0 {
+                    match watch.poll_runs(&context).await {
                         Ok(change) => seen.extend(change),
                         Err(failure) => tracing::debug!(%failure, "the store cannot be read"),
                     }
                 }
                 if is_new {
-                    // the page reads the list now; later changes are relative to the look above, so it misses none
+                    // the page reads the list now; later changes are relative to the poll above, so it misses none
                     seen.push(Change::Runs);
                 }
-                looks += 1;
+                polls += 1;
                 for change in seen {
                     // an error means that no page listens anymore, which the next round checks
                     let _ = sender.send(change);

@@ -34,7 +34,9 @@ pub(crate) async fn own_requests_only(State(address): State<SocketAddr>, request
 
 fn violation(address: SocketAddr, headers: &HeaderMap) -> Option<&'static str> {
     let port = address.port();
-    let own = [format!("{address}"), format!("localhost:{port}")];
+    // of port 80, a browser sends no port
+    let bare = |name: &str| if port == 80 { name.to_owned() } else { format!("{name}:{port}") };
+    let own = [format!("{address}"), format!("localhost:{port}"), bare("127.0.0.1"), bare("localhost")];
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if !text(header::HOST).is_some_and(|host| own.iter().any(|own| own == host)) {
         return Some("the request is for another host name");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// A path below `/api/v1`, what it returns in words, and the published schema of its reply.
-const GETS: [(&str, &str, Option<&str>); 8] = [
+const GET_ROUTES: [(&str, &str, Option<&str>); 8] = [
     ("/about", "the tool's version, and whether the workbench may change something", None),
     ("/runs", "all runs, newest first", Some("run-list")),
     ("/runs/{id}/view", "the whole view of a run", Some("run-view")),
@@ -20,7 +20,7 @@ const GETS: [(&str, &str, Option<&str>); 8] = [
 
 pub fn document() -> Value {
     let mut paths = serde_json::Map::new();
-    for (path, summary, schema) in GETS {
+    for (path, summary, schema) in GET_ROUTES {
         let content = match schema {
             Some(name) => json!({"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}}),
             None => json!({}),
@@ -59,7 +59,7 @@ pub fn document() -> Value {
             }}}}, "default": {"$ref": "#/components/responses/error"}},
         }}),
     );
-    let schemas: serde_json::Map<String, Value> = GETS
+    let schemas: serde_json::Map<String, Value> = GET_ROUTES
         .into_iter()
         .filter_map(|(_, _, name)| {
             let text = app::spec::schema(name?)?;
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn every_reply_with_a_schema_has_it_in_the_document() {
         let document = document();
-        for (path, _, name) in GETS {
+        for (path, _, name) in GET_ROUTES {
             let reply = &document["paths"][path]["get"]["responses"]["200"];
             assert_eq!(reply["description"], "done", "{path}");
             if let Some(name) = name {

@@ -1,7 +1,7 @@
 //! The paths of the API and of the page.
 
 use crate::answer::{failed, invalid, json, refused};
-use crate::cache::{Cache, Stamp};
+use crate::cache::{Cache, FilesVersion};
 use crate::changes::Changes;
 use crate::secrets::Secrets;
 use crate::{document, events, guard};
@@ -24,6 +24,7 @@ use serde_json::json as value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// What all handlers share.
@@ -43,6 +44,7 @@ type App = State<Arc<Shared>>;
 
 /// The only body that a request needs is a token.
 const BODY_BYTES_MAX: usize = 4 << 10;
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn router(shared: Arc<Shared>, address: SocketAddr) -> Router {
     let protected = Router::new()
@@ -61,7 +63,6 @@ pub(crate) fn router(shared: Arc<Shared>, address: SocketAddr) -> Router {
         .nest("/api/v1", protected)
         .route("/api/v1/session", post(session))
         .fallback(get(page_file))
-        .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(address, guard::own_requests_only))
         .with_state(shared)
 }
@@ -73,7 +74,7 @@ async fn sessions_only(State(shared): App, request: Request, next: Next) -> Resp
     if !secret.is_some_and(|secret| shared.secrets.is_session(secret)) {
         return refused(
             StatusCode::UNAUTHORIZED,
-            "the request shows no session",
+            "the request has no valid session",
             "open the address that `faultloom ui` printed last",
         );
     }
@@ -92,12 +93,15 @@ async fn page_file(request: Request) -> Response {
 }
 
 #[derive(Deserialize)]
-struct TokenShown {
+struct SessionRequest {
     token: String,
 }
 
-async fn session(State(shared): App, body: Bytes) -> Response {
-    let Ok(TokenShown { token }) = serde_json::from_slice(&body) else {
+async fn session(State(shared): App, request: Request) -> Response {
+    // a connection that sends no body must not stay
+    let body = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX)).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    let Ok(SessionRequest { token }) = serde_json::from_slice(&body) else {
         return refused(StatusCode::BAD_REQUEST, "the body is not {\"token\": …}", "open the printed address");
     };
     match shared.secrets.open_session(&token) {
@@ -134,14 +138,14 @@ async fn delete(State(shared): App, Path(id): Path<String>) -> Response {
 async fn view(State(shared): App, Path(id): Path<String>) -> Response {
     let context = shared.context.clone();
     let of = id.clone();
-    kept(&shared, &format!("{id}/view"), &[&id], async move { workbench::run(&context, &of, Audience::Owner).await })
+    cached(&shared, &format!("{id}/view"), &[&id], async move { workbench::run(&context, &of, Audience::Owner).await })
         .await
 }
 
 async fn cases(State(shared): App, Path((id, space)): Path<(String, usize)>) -> Response {
     let context = shared.context.clone();
     let of = id.clone();
-    kept(&shared, &format!("{id}/cases/{space}"), &[&id], async move { workbench::cases(&context, &of, space).await })
+    cached(&shared, &format!("{id}/cases/{space}"), &[&id], async move { workbench::cases(&context, &of, space).await })
         .await
 }
 
@@ -151,7 +155,8 @@ async fn trace(State(shared): App, Path((id, which)): Path<(String, String)>) ->
         Err(failure) => return invalid(&failure),
     };
     let context = shared.context.clone();
-    kept(&shared, &format!("{id}/traces/{which}"), &[&id], async move { workbench::trace(&context, &name).await }).await
+    cached(&shared, &format!("{id}/traces/{which}"), &[&id], async move { workbench::trace(&context, &name).await })
+        .await
 }
 
 async fn comparison(
@@ -169,17 +174,17 @@ async fn comparison(
     };
     let context = shared.context.clone();
     let compared = async move { workbench::comparison(&context, &left, &right).await };
-    kept(&shared, &path, &[&first, &other], compared).await
+    cached(&shared, &path, &[&first, &other], compared).await
 }
 
 fn answer<T: Serialize>(result: Result<T, Failure>) -> Response {
-    match result.and_then(|value| bytes_of(&value)) {
+    match result.and_then(|value| encode(&value)) {
         Ok(bytes) => json(bytes),
         Err(failure) => failed(&failure),
     }
 }
 
-fn bytes_of(value: &impl Serialize) -> Result<Bytes, Failure> {
+fn encode(value: &impl Serialize) -> Result<Bytes, Failure> {
     serde_json::to_vec(value)
         .map(Bytes::from)
         .map_err(|e| Failure::new(model::Family::Bug, format!("a view cannot be written: {e}")))
@@ -187,16 +192,16 @@ fn bytes_of(value: &impl Serialize) -> Result<Bytes, Failure> {
 
 /// The reply from the cache if the runs' files are unchanged; otherwise computes it. On a thread of its own, because it
 /// reads files and may take seconds, while other replies and events must not wait.
-async fn kept<T, F>(shared: &Arc<Shared>, path: &str, runs: &[&str], compute: F) -> Response
+async fn cached<T, F>(shared: &Arc<Shared>, path: &str, runs: &[&str], compute: F) -> Response
 where
     T: Serialize + Send + 'static,
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
-    let stamp = match stamp(&shared.context, runs).await {
-        Ok(stamp) => stamp,
+    let version = match files_version(&shared.context, runs).await {
+        Ok(version) => version,
         Err(failure) => return failed(&failure),
     };
-    if let Some(bytes) = shared.cache.get(path, stamp) {
+    if let Some(bytes) = shared.cache.get(path, version) {
         return json(bytes);
     }
     let Ok(turn) = shared.turns.clone().acquire_owned().await else {
@@ -205,12 +210,12 @@ where
     let runtime = tokio::runtime::Handle::current();
     let compute = move || {
         let _turn = turn; // until it is computed, also if the page closes the connection
-        runtime.block_on(compute).and_then(|value| bytes_of(&value))
+        runtime.block_on(compute).and_then(|value| encode(&value))
     };
     let computed = tokio::task::spawn_blocking(compute).await;
     match computed {
         Ok(Ok(bytes)) => {
-            shared.cache.put(path, stamp, bytes.clone());
+            shared.cache.put(path, version, bytes.clone());
             json(bytes)
         }
         Ok(Err(failure)) => failed(&failure),
@@ -219,7 +224,7 @@ where
 }
 
 /// Changes with the files of the runs, and when a run ends.
-async fn stamp(context: &Context, runs: &[&str]) -> Result<Stamp, Failure> {
+async fn files_version(context: &Context, runs: &[&str]) -> Result<FilesVersion, Failure> {
     let store = context.store().await?;
     let mut hasher = DefaultHasher::new();
     for id in runs {

@@ -18,9 +18,9 @@ fn random() -> Result<String, Failure> {
 }
 
 /// Only digests are kept and compared, so that neither timing nor a memory dump of this process reveals a secret.
-type Fingerprint = [u8; 32];
+type SecretDigest = [u8; 32];
 
-fn fingerprint(secret: &str) -> Fingerprint {
+fn digest_of(secret: &str) -> SecretDigest {
     Sha256::digest(secret).into()
 }
 
@@ -29,16 +29,16 @@ pub(crate) struct Secrets {
 }
 
 struct State {
-    token: Fingerprint,
+    token: SecretDigest,
     /// Oldest first.
-    sessions: Vec<Fingerprint>,
+    sessions: Vec<SecretDigest>,
 }
 
 impl Secrets {
     /// Returns the first token.
     pub fn create() -> Result<(Secrets, String), Failure> {
         let token = random()?;
-        let state = State { token: fingerprint(&token), sessions: Vec::new() };
+        let state = State { token: digest_of(&token), sessions: Vec::new() };
         Ok((Secrets { state: Mutex::new(state) }, token))
     }
 
@@ -47,19 +47,19 @@ impl Secrets {
     pub fn open_session(&self, token: &str) -> Result<Option<(String, String)>, Failure> {
         let (session, next) = (random()?, random()?);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.token != fingerprint(token) {
+        if state.token != digest_of(token) {
             return Ok(None);
         }
-        state.token = fingerprint(&next);
+        state.token = digest_of(&next);
         if state.sessions.len() >= SESSIONS_MAX {
             state.sessions.remove(0);
         }
-        state.sessions.push(fingerprint(&session));
+        state.sessions.push(digest_of(&session));
         Ok(Some((session, next)))
     }
 
     pub fn is_session(&self, secret: &str) -> bool {
-        let shown = fingerprint(secret);
+        let shown = digest_of(secret);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).sessions.contains(&shown)
     }
 }

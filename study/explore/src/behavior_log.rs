@@ -41,15 +41,17 @@ impl BehaviorLog {
     /// Continues a log: behaviors that an earlier process, or an earlier space, stored are not stored again.
     pub fn open(dir: &RunDir) -> Result<BehaviorLog, Failure> {
         let mut kept = Kept { fingerprints: HashSet::new(), calls: 0 };
-        for stored in dir.records::<BehaviorTrace>(BEHAVIORS)? {
-            kept.fingerprints.insert(stored.fingerprint);
-            kept.calls += stored.trace.walk().len();
+        if dir.file(BEHAVIORS).exists() {
+            dir.each_record(BEHAVIORS, |stored: BehaviorTrace| {
+                kept.fingerprints.insert(stored.fingerprint);
+                kept.calls += stored.trace.walk().len();
+            })?;
         }
         Ok(BehaviorLog { kept: Mutex::new(kept) })
     }
 
     /// The record of a request, if it is the first one with this behavior.
-    pub fn first(&self, fingerprint: u64, trace: &Trace, faults: &[Fault]) -> Option<BehaviorTrace> {
+    pub fn record_if_new(&self, fingerprint: u64, trace: &Trace, faults: &[Fault]) -> Option<BehaviorTrace> {
         {
             let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if kept.fingerprints.len() >= BEHAVIORS_MAX || kept.calls >= CALLS_MAX {
@@ -124,17 +126,17 @@ mod tests {
     #[test]
     fn only_the_first_request_of_a_behavior_is_stored() {
         let log = BehaviorLog { kept: Mutex::new(Kept { fingerprints: HashSet::new(), calls: 0 }) };
-        assert!(log.first(7, &trace(), &[]).is_some());
-        assert!(log.first(7, &trace(), &[]).is_none());
-        assert!(log.first(8, &trace(), &[]).is_some());
+        assert!(log.record_if_new(7, &trace(), &[]).is_some());
+        assert!(log.record_if_new(7, &trace(), &[]).is_none());
+        assert!(log.record_if_new(8, &trace(), &[]).is_some());
     }
 
     #[test]
     fn the_number_of_stored_requests_is_bounded() {
         let log = BehaviorLog { kept: Mutex::new(Kept { fingerprints: HashSet::new(), calls: 0 }) };
-        let stored = (0..3_000).filter(|fingerprint| log.first(*fingerprint, &trace(), &[]).is_some()).count();
+        let stored = (0..3_000).filter(|fingerprint| log.record_if_new(*fingerprint, &trace(), &[]).is_some()).count();
         assert_eq!(stored, BEHAVIORS_MAX);
         let full = BehaviorLog { kept: Mutex::new(Kept { fingerprints: HashSet::new(), calls: CALLS_MAX }) };
-        assert!(full.first(1, &trace(), &[]).is_none());
+        assert!(full.record_if_new(1, &trace(), &[]).is_none());
     }
 }

@@ -195,7 +195,7 @@ impl Group {
 
     fn count(&mut self, run: &SpaceRun, case: &Case) {
         self.failing_cases += 1;
-        self.behaviors.insert(case.fingerprint);
+        self.behaviors.insert(case.cause_key());
         if !self.spaces.contains(&run.space.name) {
             self.spaces.push(run.space.name.clone());
         }

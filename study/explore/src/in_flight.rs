@@ -98,7 +98,7 @@ impl<'a> InFlight<'a> {
                     assessed.cause =
                         cause.as_ref().and_then(|cause| cause::key(cause, &case.faults, assessed.fingerprint));
                     let observation = observe.map(|observe| observe(&case, trace));
-                    let behavior = behaviors.first(assessed.fingerprint, trace, &case.faults);
+                    let behavior = behaviors.record_if_new(assessed.cause_key(), trace, &case.faults);
                     let record = CaseRecord { case: in_site_order(assessed), cause, observation, behavior };
                     Ok(CompletedCase { record, repeated: sent.repeated, crashed: sent.crashed })
                 }

@@ -99,7 +99,7 @@ pub(crate) fn place_entry(call: &Call) -> Placed<'_> {
 }
 
 /// A call that `parent` caused.
-pub(crate) fn place_in<'a>(parent: &Placed, call: &'a Call) -> Placed<'a> {
+pub(crate) fn place_below<'a>(parent: &Placed, call: &'a Call) -> Placed<'a> {
     let (begin, end) = parent.scope.unwrap_or((parent.start, parent.end));
     place(call, begin, end)
 }
@@ -108,7 +108,7 @@ fn place_calls<'a>(parent: Option<&Placed<'a>>) -> Vec<Placed<'a>> {
     let Some(parent) = parent else {
         return Vec::new();
     };
-    parent.call.calls().iter().map(|call| place_in(parent, call)).collect()
+    parent.call.calls().iter().map(|call| place_below(parent, call)).collect()
 }
 
 fn key(p: &Placed) -> u64 {

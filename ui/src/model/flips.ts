@@ -39,7 +39,7 @@ const NO_FLIPS: TallyView = {
   not_judged: 0,
 };
 
-/** Slices by key, of one group of flips or of all; the largest share of undetected errors first. */
+/** Slices by key, of one group of flips or of all; the most undetected errors first. */
 export function groups(slices: FlipSlice[], group: string, order: 'share' | 'key'): FlipGroup[] {
   const sums = new Map<string, TallyView>();
   for (const slice of slices) {
@@ -70,7 +70,9 @@ export function matches(story: FlipStory, filter: FlipFilter): boolean {
   );
 }
 
-export const functionOf = (story: FlipStory): string => story.function || story.module || 'unknown';
+/** As the slices by function name it: the module in parentheses if it has no symbols. */
+export const functionOf = (story: FlipStory): string =>
+  story.function || (story.module === '' ? '(no name)' : `(${story.module})`);
 
 /** Stories by function, the function with most of them first; within it by instruction. */
 export function byFunction(stories: FlipStory[]): { name: string; stories: FlipStory[] }[] {

@@ -31,7 +31,7 @@ export interface Behavior {
   fingerprint: string;
   /** Whether a request of this behavior is stored, so that it can be compared. */
   has_trace: boolean;
-  /** Stable within the run: fingerprint and outcome. */
+  /** The same in every view of the run for one audience: fingerprint, outcome, status, ending and reason. */
   id: string;
   latency: Latency;
   outcome: Outcome;
@@ -314,6 +314,15 @@ export interface RunList {
   runs: RunHead[];
   /** Version of this format. */
   version: number;
+}
+
+/** How far an unfinished run is. */
+export interface RunProgress {
+  /** Completed cases or flips. */
+  done: number;
+  /** Failing cases, or undetected flips. */
+  failed: number;
+  run: string;
 }
 
 /** The whole view of a run. */

@@ -176,8 +176,7 @@ function RunRows(props: {
                     run.summary
                   ) : (
                     <>
-                      <progress max={progress.total} value={progress.done} aria-label="Progress" />{' '}
-                      {count(progress.done)} of {count(progress.total)}, {counted(progress.failures, 'failure')}
+                      <progress aria-label="Progress" /> {count(progress.done)} done, {count(progress.failed)} failed
                     </>
                   )}
                 </span>

@@ -22,10 +22,20 @@ export class ApiSource implements Source {
     await this.send('DELETE', `runs/${encodeURIComponent(run)}`);
   }
 
+  /** A hidden tab does not listen: a browser has six connections to a host, for all tabs together. */
   listen(listener: (event: SourceEvent) => void): () => void {
-    const abort = new AbortController();
-    void this.stream(listener, abort.signal);
-    return () => abort.abort();
+    let abort = new AbortController();
+    const listenIfVisible = () => {
+      abort.abort();
+      abort = new AbortController();
+      if (!document.hidden) void this.stream(listener, abort.signal);
+    };
+    document.addEventListener('visibilitychange', listenIfVisible);
+    listenIfVisible();
+    return () => {
+      document.removeEventListener('visibilitychange', listenIfVisible);
+      abort.abort();
+    };
   }
 
   /** Reads events until `signal`, and connects again if the stream ends. A page without events still works. */

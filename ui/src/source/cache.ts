@@ -1,5 +1,6 @@
 import { failureOf, SourceFailure } from './failure.ts';
-import type { Progress, Source } from './source.ts';
+import type { RunProgress } from '../model/view.ts';
+import type { Source } from './source.ts';
 import { VERSION } from '../model/view.ts';
 
 export type Loaded<T> =
@@ -15,7 +16,7 @@ export class Cache {
   /** Paths whose replies are shown until newer ones are there. */
   private readonly stale = new Set<string>();
   private isScheduled = false;
-  readonly progress = new Map<string, Progress>();
+  readonly progress = new Map<string, RunProgress>();
   /** Changes with each change of an entry. */
   private version = 0;
 
@@ -26,6 +27,8 @@ export class Cache {
         this.schedule();
       } else {
         this.reload('runs');
+        // a run that was unfinished may be finished now
+        for (const [path, entry] of this.entries) if (entry.state === 'failed') this.stale.add(path);
       }
     });
   }

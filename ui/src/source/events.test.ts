@@ -4,10 +4,9 @@ import { EventReader } from './events.ts';
 
 it('events may be split anywhere', () => {
   const reader = new EventReader();
-  const text =
-    ': hello\n\nevent: runs\ndata: {}\n\nevent: progress\r\ndata: {"run":"1","done":2,"total":3,"failures":0}\r\n\r\n';
+  const text = ': hello\n\nevent: runs\ndata: {}\n\nevent: progress\r\ndata: {"run":"1","done":2,"failed":0}\r\n\r\n';
   const events = [...text].flatMap((letter) => reader.feed(letter));
-  expect(events).toEqual([{ type: 'runs' }, { type: 'progress', run: '1', done: 2, total: 3, failures: 0 }]);
+  expect(events).toEqual([{ type: 'runs' }, { type: 'progress', run: '1', done: 2, failed: 0 }]);
 });
 
 it('unknown and damaged events are ignored', () => {

@@ -1,3 +1,4 @@
+import type { RunProgress } from '../model/view.ts';
 import type { SourceEvent } from './source.ts';
 
 /** Reads server-sent events from a stream of text. Feed it chunks; it returns the complete events. */
@@ -25,7 +26,7 @@ function read(block: string): SourceEvent | null {
   if (type === 'runs') return { type };
   if (type !== 'progress') return null;
   try {
-    return { type, ...(JSON.parse(data.join('\n')) as { run: string; done: number; total: number; failures: number }) };
+    return { type, ...(JSON.parse(data.join('\n')) as RunProgress) };
   } catch {
     return null;
   }

@@ -1,4 +1,4 @@
-import type { About, CaseColumns, ComparisonView, RunList, RunView, TraceView } from '../model/view.ts';
+import type { About, CaseColumns, ComparisonView, RunList, RunProgress, RunView, TraceView } from '../model/view.ts';
 
 /** What a path of the API returns. Paths are those below `/api/v1/`. */
 export interface Replies {
@@ -10,15 +10,7 @@ export interface Replies {
   comparison: ComparisonView;
 }
 
-/** How far an unfinished run is. */
-export interface Progress {
-  run: string;
-  done: number;
-  total: number;
-  failures: number;
-}
-
-export type SourceEvent = { type: 'runs' } | ({ type: 'progress' } & Progress);
+export type SourceEvent = { type: 'runs' } | ({ type: 'progress' } & RunProgress);
 
 /** Where the page gets its data: the API of `faultloom ui`, or data embedded in a report. */
 export interface Source {

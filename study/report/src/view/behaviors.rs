@@ -4,7 +4,7 @@
 //! A space of 16,384 cases may have 42 behaviors. One row per behavior can be read; one cell per case cannot.
 
 use super::Audience;
-use super::column::number;
+use super::column::saturating_u32;
 use model::Verdict;
 use model::sweep::{Case, Ending, Sweep};
 use schemars::JsonSchema;
@@ -71,7 +71,7 @@ pub struct SpaceCount {
 /// Cases whose requests made the same calls with the same outcomes and were judged alike.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Behavior {
-    /// Stable within the run: fingerprint and outcome.
+    /// The same in every view of the run for one audience: fingerprint, outcome, status, ending and reason.
     pub id: String,
     /// 16 hexadecimal digits; behaviors with the same one differ only in how they were judged.
     pub fingerprint: String,
@@ -135,7 +135,7 @@ pub(super) fn table(sweep: &Sweep, cases: &[Case], audience: Audience, stored: &
     let mut of_case = Vec::with_capacity(cases.len());
     for case in cases {
         let key = Key {
-            fingerprint: case.fingerprint,
+            fingerprint: case.cause_key(),
             outcome: Outcome::of(case),
             ending: case.ending,
             status: case.status,
@@ -167,7 +167,7 @@ pub(super) fn table(sweep: &Sweep, cases: &[Case], audience: Audience, stored: &
     };
     behaviors.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then_with(|| a.id.cmp(&b.id)));
     let mut place = vec![0; behaviors.len()];
-    behaviors.iter().enumerate().for_each(|(now, (before, _))| place[*before] = number(now as u64));
+    behaviors.iter().enumerate().for_each(|(now, (before, _))| place[*before] = saturating_u32(now as u64));
     Table {
         columns,
         behaviors: behaviors.into_iter().map(|(_, behavior)| behavior).collect(),
@@ -197,7 +197,7 @@ fn columns(sweep: &Sweep) -> (Vec<SiteColumn>, Vec<Vec<usize>>) {
                 });
                 columns.len() - 1
             });
-            columns[at].spaces.push(number(space as u64));
+            columns[at].spaces.push(saturating_u32(space as u64));
             sites.push(at);
         }
         of.push(sites);
@@ -221,7 +221,7 @@ fn columns(sweep: &Sweep) -> (Vec<SiteColumn>, Vec<Vec<usize>>) {
 fn behavior(sweep: &Sweep, key: &Key, row: &Row, has_trace: bool) -> Behavior {
     let mut spaces: Vec<SpaceCount> = Vec::new();
     for case in &row.cases {
-        let space = number(case.space as u64);
+        let space = saturating_u32(case.space as u64);
         match spaces.iter_mut().find(|count| count.space == space) {
             Some(count) => count.cases += 1,
             None => spaces.push(SpaceCount { space, cases: 1 }),
@@ -251,7 +251,7 @@ fn behavior(sweep: &Sweep, key: &Key, row: &Row, has_trace: bool) -> Behavior {
         ending: key.ending,
         status: key.status,
         reason: key.reason.clone(),
-        bugs: bugs.map(|(i, _)| number(i as u64 + 1)).collect(),
+        bugs: bugs.map(|(i, _)| saturating_u32(i as u64 + 1)).collect(),
         cases: row.cases.len() as u64,
         spaces,
         cells: row
@@ -264,7 +264,7 @@ fn behavior(sweep: &Sweep, key: &Key, row: &Row, has_trace: bool) -> Behavior {
             })
             .collect(),
         latency: latency(&row.cases),
-        example_space: simplest.map_or(0, |case| number(case.space as u64)),
+        example_space: simplest.map_or(0, |case| saturating_u32(case.space as u64)),
         example_case: simplest.map_or(0, |case| case.case),
         example_faults: faults,
         has_trace,

@@ -1,6 +1,6 @@
 //! All cases of a space as columns, for the map of cases and for questions about all of them.
 
-use super::column::{U32Column, number};
+use super::column::{U32Column, saturating_u32};
 use model::sweep::{Case, Space};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,16 +33,16 @@ impl CaseColumns {
         all.sort_by_key(|(case, _)| case.case);
         let words = space.sites.len().div_ceil(32).max(1);
         let mut view = CaseColumns {
-            space: number(index as u64),
-            rows: number(all.len() as u64),
-            words: number(words as u64),
+            space: saturating_u32(index as u64),
+            rows: saturating_u32(all.len() as u64),
+            words: saturating_u32(words as u64),
             columns,
             ..CaseColumns::default()
         };
         for (case, behavior) in all {
-            view.case.0.push(number(case.case));
+            view.case.0.push(saturating_u32(case.case));
             view.behavior.0.push(behavior);
-            view.latency_us.0.push(number(case.latency_us));
+            view.latency_us.0.push(saturating_u32(case.latency_us));
             put_bits(&mut view.planned.0, &case.sites, words);
             put_bits(&mut view.fired.0, &case.fired, words);
         }

@@ -76,7 +76,7 @@ impl<'a> Texts<'a> {
 }
 
 /// A number that is too large becomes the largest one below [`NONE`].
-pub(crate) fn number(value: u64) -> u32 {
+pub(crate) fn saturating_u32(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(NONE).min(NONE - 1)
 }
 
@@ -95,6 +95,6 @@ mod tests {
         let mut texts = Texts::default();
         assert_eq!(["a", "b", "a"].map(|text| texts.index(text)), [0, 1, 0]);
         assert_eq!(texts.list, ["a", "b"]);
-        assert_eq!(number(u64::MAX), NONE - 1);
+        assert_eq!(saturating_u32(u64::MAX), NONE - 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Two requests as one tree: which call of one corresponds to which of the other.
 
 use super::TraceView;
-use super::column::{NONE, Texts, U8Column, U32Column, number};
+use super::column::{NONE, Texts, U8Column, U32Column, saturating_u32};
 use crate::lcs;
 use model::Fault;
 use model::trace::{Call, Trace};
@@ -46,9 +46,9 @@ pub fn compare(first: (&Trace, &[Fault]), other: (&Trace, &[Fault])) -> Comparis
     // pairs to visit, the next one last; in a loop, because an imported trace may be very deep
     let mut pending = vec![(0, Some(0), Some(0))];
     while let Some((depth, l, r)) = pending.pop() {
-        view.depth.0.push(number(depth));
-        view.first_row.0.push(l.map_or(NONE, |row| number(row as u64)));
-        view.other_row.0.push(r.map_or(NONE, |row| number(row as u64)));
+        view.depth.0.push(saturating_u32(depth));
+        view.first_row.0.push(l.map_or(NONE, |row| saturating_u32(row as u64)));
+        view.other_row.0.push(r.map_or(NONE, |row| saturating_u32(row as u64)));
         view.change.0.push(change_of(l.map(|row| left.calls[row]), r.map(|row| right.calls[row])));
         let none: &[usize] = &[];
         let (below_l, below_r) = (l.map_or(none, |row| &left.below[row]), r.map_or(none, |row| &right.below[row]));
@@ -56,7 +56,7 @@ pub fn compare(first: (&Trace, &[Fault]), other: (&Trace, &[Fault])) -> Comparis
         let pairs = lcs::align(&of(below_l, &keys.left), &of(below_r, &keys.right));
         pending.extend(pairs.into_iter().rev().map(|(i, j)| (depth + 1, i.map(|i| below_l[i]), j.map(|j| below_r[j]))));
     }
-    view.rows = number(view.change.0.len() as u64);
+    view.rows = saturating_u32(view.change.0.len() as u64);
     view
 }
 

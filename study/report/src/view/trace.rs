@@ -3,8 +3,8 @@
 //! Clocks of different services are never compared: a callee's own part is in the center of the call that caused it, as
 //! if both directions took equally long.
 
-use super::column::{NONE, Texts, U8Column, U32Column, number};
-use crate::align::{Placed, place_entry, place_in};
+use super::column::{NONE, Texts, U8Column, U32Column, saturating_u32};
+use crate::align::{Placed, place_below, place_entry};
 use crate::services::Services;
 use model::Fault;
 use model::trace::{Call, Outcome, Protocol, Trace};
@@ -103,7 +103,7 @@ impl TraceView {
         let ticks = |us: f64| (us / us_per_tick).round().max(0.0) as u32;
         let mut view = TraceView {
             trace_id: trace.trace_id.clone(),
-            rows: number(placed.len() as u64),
+            rows: saturating_u32(placed.len() as u64),
             us_per_tick: us_per_tick as u32,
             extent_ticks: ticks(extent),
             ..TraceView::default()
@@ -112,11 +112,11 @@ impl TraceView {
         let (mut callees, mut peers) = (Texts::default(), Texts::default());
         let mut rows: Vec<u32> = Vec::new(); // of the open calls, by depth
         for (row, (depth, p)) in placed.iter().enumerate() {
-            let (row, call) = (number(row as u64), p.call);
+            let (row, call) = (saturating_u32(row as u64), p.call);
             rows.truncate(*depth);
             view.parent.0.push(rows.last().copied().unwrap_or(NONE));
             rows.push(row);
-            view.depth.0.push(number(*depth as u64));
+            view.depth.0.push(saturating_u32(*depth as u64));
             view.service.0.push(callees.index(services.name(call)));
             view.label.0.push(labels.index(call.label()));
             view.name.0.push(names.index(&call.name));
@@ -168,7 +168,7 @@ fn place_all(trace: &Trace) -> Vec<(usize, Placed<'_>)> {
     for (depth, call) in trace.walk_with_depth() {
         open.truncate(depth);
         let Some(parent) = open.last() else { continue };
-        let p = place_in(parent, call);
+        let p = place_below(parent, call);
         open.push(p);
         placed.push((depth, p));
     }

@@ -23,6 +23,7 @@ interface DetailProps {
 export function Detail({ run, sweep, behavior, base, onBase, isPreview }: DetailProps) {
   const number = sweep.behaviors.indexOf(behavior) + 1;
   const isHttp = sweep.protocol === 'http';
+  const command = commandOf(sweep, behavior);
   return (
     <>
       <header className={`detail-head r-${behavior.outcome}`}>
@@ -60,7 +61,7 @@ export function Detail({ run, sweep, behavior, base, onBase, isPreview }: Detail
           ))
         )}
       </p>
-      <Command text={commandOf(sweep, behavior)} label="Send it again" />
+      {command !== '' && <Command text={command} label="Send it again" />}
       <Compared run={run} sweep={sweep} behavior={behavior} base={base} onBase={onBase} />
     </>
   );
