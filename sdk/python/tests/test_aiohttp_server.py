@@ -142,6 +142,20 @@ def test_an_event_stream_is_never_held_back(shop: Any) -> None:
     assert started.history is not None and ends(started.history.segment) == [("replied", 200, True, None)]
 
 
+@pytest.mark.parametrize("options", ["", "length=", "head=", "head=&length="])
+def test_a_handler_may_wait_for_what_its_caller_does_with_the_first_part(shop: Any, options: str) -> None:
+    def talk() -> Any:
+        with requests.get(f"{shop.url}/turns?_=1&{options}", stream=True, timeout=8) as reply:
+            first = b"" if "head" in options else reply.raw.read(6)
+            requests.get(shop.url + "/turn", timeout=8)
+            return first + reply.raw.read()
+
+    assert talk() == b"first\nturned"
+    with faultloom.starting(SIGNER) as started:
+        assert talk() == b"first\nturned"
+    assert started.history is not None and ends(started.history.segment) == [("replied", 200, False, "shop")] * 2
+
+
 def test_a_connection_is_kept_after_replies_of_all_kinds(shop: Any) -> None:
     connection = http.client.HTTPConnection(shop.address, timeout=10)
     with faultloom.starting(SIGNER, NOWHERE) as started:

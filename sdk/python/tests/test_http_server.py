@@ -128,6 +128,32 @@ def test_an_event_stream_is_never_held_back(shop: Any) -> None:
     assert started.history is not None and ends(started.history.segment) == [("replied", 200, True, None)]
 
 
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize("arguments", [("1.0",), ("1.1",), ("1.1", "8192")])
+def test_a_handler_may_wait_for_what_its_caller_does_with_a_part_that_it_flushes(peers: Any, arguments: Any, framing: str) -> None:
+    if framing == "chunks" and arguments == ("1.0",):
+        framing = "length"
+    shop = peers("handler_app", *arguments, service="shop")
+
+    def talk() -> Any:
+        with requests.get(f"{shop.url}/turns?{framing}=1", stream=True, timeout=8) as reply:
+            first = reply.raw.read(6)
+            requests.get(shop.url + "/turn", timeout=8)
+            return first + reply.raw.read()
+
+    assert talk() == b"first\nturned"
+    with faultloom.starting(SIGNER) as started:
+        assert talk() == b"first\nturned"
+    # a body of HTTP/1.0 with a declared length cannot have a tail
+    turns = (True, None) if (arguments, framing) == (("1.0",), "length") else (False, "shop")
+    assert started.history is not None
+    assert ends(started.history.segment) == [("replied", 200, *turns), ("replied", 200, False, "shop")]
+
+
+def test_a_flush_of_a_complete_body_keeps_its_history_in_a_header(shop: Any) -> None:
+    assert b"x-faultloom-history: " in exchange(shop, "/flushed")
+
+
 def test_a_connection_is_kept_after_replies_of_all_kinds(peers: Any) -> None:
     shop = peers("handler_app", "1.1", service="shop")
     connection = http.client.HTTPConnection(shop.address, timeout=10)

@@ -91,6 +91,30 @@ async def stream(request):
     return reply
 
 
+@routes.get("/turns")
+async def turns(request):
+    """Waits until its caller has read the first part, or only the head, and has then called ``/turn``."""
+    turn.clear()
+    reply = web.StreamResponse(headers={"Content-Type": "text/plain"})
+    if "length" in request.query:
+        reply.content_length = 12
+    await reply.prepare(request)
+    if "head" not in request.query:
+        await reply.write(b"first\n")
+    try:
+        await asyncio.wait_for(turn.wait(), 5)
+        await reply.write(b"turned" if "head" not in request.query else b"first\nturned")
+    except asyncio.TimeoutError:
+        await reply.write(b"alone")
+    return reply
+
+
+@routes.get("/turn")
+async def take_turn(request):
+    turn.set()
+    return web.Response()
+
+
 @routes.get("/events")
 async def events(request):
     reply = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -145,6 +169,8 @@ written.flush()
 
 
 async def main():
+    global turn
+    turn = asyncio.Event()
     app = web.Application()
     app.add_routes(routes)
     shop = web.Application()

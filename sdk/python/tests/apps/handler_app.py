@@ -10,6 +10,7 @@ import io
 import os
 import shutil
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -18,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from lifetime import announce
 
 counts = {"echo": 0}
+turn = threading.Event()
 
 
 def send_many(count):
@@ -95,6 +97,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if is_chunked else part)
         if is_chunked:
             self.wfile.write(b"0\r\nX-Lines: %d\r\n\r\n" % number)
+
+    def answer_turns(self):
+        """Waits until its caller has read the first part and has then called ``/turn``."""
+        turn.clear()
+        parts, framing = [b"first\n", b"turned"], ("Content-Length", "12")
+        if "chunks" in self.query:
+            parts, framing = [b"6\r\nfirst\n\r\n", b"6\r\nturned\r\n0\r\n\r\n"], ("Transfer-Encoding", "chunked")
+        elif "close" in self.query:
+            framing = ("Connection", "close")
+        self.send_response(200)
+        self.send_header(*framing)
+        self.end_headers()
+        self.wfile.write(parts[0])
+        self.wfile.flush()
+        if turn.wait(5):
+            self.wfile.write(parts[1])
+
+    def answer_flushed(self):
+        self.reply(b"flushed")
+        self.wfile.flush()
+
+    def answer_turn(self):
+        turn.set()
+        self.reply(b"")
 
     def answer_file(self):
         """A declared length, and a body in several parts."""

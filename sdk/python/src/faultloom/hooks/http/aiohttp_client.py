@@ -29,8 +29,8 @@ from ...wire.carriers import HISTORY_HEADER, REPLY_HEADER, REQUEST_HEADER
 from ...wire.envelope import ACCEPT_TAIL, encode_accepts, encode_header
 from ...wire.names import http_authority, raw_http_name
 from ..faults import (
-    CANCELED, CHANGED_REPLIES, DEADLINE_EXCEEDED, EMPTY, LOST, REFUSED, RESET, STATUS, UNAVAILABLE, UNKNOWN, CallResult, changed_body,
-    fault_effect, record_effect, record_unsent, reply_effect, to_timeout_ms,
+    CANCELED, CHANGED_REPLIES, DEADLINE, DEADLINE_EXCEEDED, EMPTY, LOST, REFUSED, STATUS, UNAVAILABLE, UNKNOWN, CallResult,
+    changed_body, fault_effect, record_effect, record_unsent, reply_effect, to_timeout_ms,
 )  # fmt: skip
 from ..patching import Patch
 from ..process import this_process
@@ -52,9 +52,9 @@ def patch(patch: Patch, module: Any) -> None:
             return await connect(self, req, traces, timeout)
         await exchange.wait_or_fail()
         req._faultloom = exchange
-        if exchange.effect.outcome == STATUS:
-            return await exchange.open_socket_pair(self)
         try:
+            if exchange.has_no_callee:
+                return await exchange.open_socket_pair(self)
             return await connect(self, req, [*(traces or ()), exchange.connection], timeout)
         except BaseException as error:
             exchange.connection.end()
@@ -109,7 +109,11 @@ class Exchange:
         self._reads_time_out = bool(timeout.sock_read) and timeout.sock_read == min(limits)
         self.effect = fault_effect("http", call.fault, to_timeout_ms(min(limits) if limits else None))
         self.connection = ConnectionTrace(scope, call)
-        #: the other end of the connection of a reply that no callee sends
+        #: no callee gets the request
+        self.has_no_callee = self.effect.outcome == STATUS
+        #: raised instead of sending the request
+        self._error: Optional[BaseException] = None
+        #: the other end of the connection of a request that no callee gets
         self._far: Optional[socket.socket] = None
 
     @staticmethod
@@ -131,7 +135,10 @@ class Exchange:
         return None if call is None else Exchange(scope, call, request, timeout)
 
     async def wait_or_fail(self) -> None:
-        """Applies the fault as far as that is possible before the request is sent."""
+        """Applies the fault as far as that is possible while aiohttp connects.
+
+        A timeout waits for ``send``: aiohttp makes each one that ends ``connect`` a timeout of the connection.
+        """
         effect = self.effect
         completed = True
         if effect.wait_ms:
@@ -142,19 +149,24 @@ class Exchange:
                 raise
         if effect.sends_after_wait(completed) or effect.outcome == STATUS:
             return
+        if effect.outcome == DEADLINE:
+            self.has_no_callee, self._error = True, self._timeout_error()
+            return
         record_unsent(self.scope, self.call.number, effect)
         if effect.outcome == REFUSED:
             refused = ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed {(self.request.url.host, self.request.url.port)}")
             raise errors.ClientConnectorError(self.request.connection_key, refused)
-        if effect.outcome == RESET:
-            raise reset()
-        if self._reads_time_out:
-            timed_out = getattr(errors, "SocketTimeoutError", errors.ServerTimeoutError)  # before aiohttp 3.10
-            raise timed_out("Timeout on reading data from socket")
-        raise asyncio.TimeoutError
+        raise reset()
+
+    def _timeout_error(self) -> BaseException:
+        """What aiohttp raises if the callee does not reply in time."""
+        if not self._reads_time_out:
+            return asyncio.TimeoutError()
+        timed_out = getattr(errors, "SocketTimeoutError", errors.ServerTimeoutError)  # before aiohttp 3.10
+        return timed_out("Timeout on reading data from socket")  # type: ignore[no-any-return]
 
     async def open_socket_pair(self, connector: Any) -> Connection:
-        """A connection without a server, for a reply that only has a status."""
+        """A connection without a server, for a reply that only has a status and for a timeout."""
         near, self._far = socket.socketpair()
         loop = asyncio.get_running_loop()
         _, protocol = await loop.create_unix_connection(lambda: ResponseHandler(loop=loop), sock=near)
@@ -162,6 +174,8 @@ class Exchange:
 
     async def send(self, send: Any, connection: Any) -> Any:
         """Sends the request with the envelope, which is not among its headers before and after that."""
+        if self._error is not None:
+            raise self._error
         headers, call = self.request.headers, self.call
         headers.popall(REQUEST_HEADER, None)  # one that the application forwards
         if self._far is not None:

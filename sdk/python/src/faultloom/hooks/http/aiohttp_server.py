@@ -1,12 +1,14 @@
 """aiohttp on the serving side: ``RequestHandler._handle_request`` serves one request and writes its reply, in a task.
 
-A traced request gets a writer that holds back the head and up to 32 kB of the body, as in ``wsgi``. It is below all
+A traced request gets a writer that holds back the head and up to 32 kB of the body, as in ``wsgi``, but not longer than
+0.1 s: a handler may wait for what its caller does with the first part of the reply. The writer is below all
 kinds of responses, also those that a handler prepares and writes itself. The route template is that of the resource
 that aiohttp has matched. Requests for WebSocket stay unchanged.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from typing import Any, Optional
 
@@ -23,6 +25,8 @@ from .incoming import leaves_http, open_scope
 
 #: before aiohttp 3.12, the head is sent as soon as it is written
 _BUFFERS_HEAD = hasattr(StreamWriter, "send_headers")
+
+_HOLD_SECONDS = 0.1
 
 
 def patch(patch: Patch, module: Any) -> None:
@@ -100,11 +104,34 @@ class ReplyWriter(StreamWriter):
         self._left: Optional[int] = None
         #: held bytes that count as sent, because aiohttp would have sent them by now
         self._counted = 0
+        #: sends what is held after a while
+        self._timer: Optional[asyncio.TimerHandle] = None
+        self._sending: Optional[asyncio.Task[None]] = None
 
     def _count(self, size: int) -> None:
         # aiohttp does not answer with an error after a part of the reply has been sent
         self._counted += size
         self.output_size += size
+        if self._timer is None:
+            self._timer = self.loop.call_later(_HOLD_SECONDS, self._begin_to_send)
+
+    def _begin_to_send(self) -> None:
+        if self._is_held:
+            self._sending = self.loop.create_task(self._send_held())
+
+    async def _send_held(self, may_have_tail: bool = True) -> None:
+        """Sends the head of an incomplete reply, and its body so far."""
+        await self._write_head(None, may_have_tail)
+        if self._reply.held_bytes:
+            await super().write(b"".join(self._reply.take()), drain=False)
+        elif _BUFFERS_HEAD:
+            super().send_headers()
+
+    async def _wait_until_sent(self) -> None:
+        """The handler gets the error of a task that sends for it, as of its own writing."""
+        if self._sending is not None:
+            await asyncio.shield(self._sending)
+            self._sending = None
 
     async def write_headers(self, status_line: str, headers: Any) -> None:
         code = status_line.split(" ", 2)[1]
@@ -126,6 +153,7 @@ class ReplyWriter(StreamWriter):
     async def write(self, chunk: Any, *, drain: bool = True, **options: Any) -> None:
         if not self._reply.code:
             return await super().write(chunk, drain=drain, **options)  # "100 Continue"
+        await self._wait_until_sent()
         data = self._within_length(bytes(chunk))
         if not self._is_held:
             return await super().write(data, drain=drain, **options)
@@ -136,6 +164,7 @@ class ReplyWriter(StreamWriter):
             await super().write(b"".join(self._reply.take()), drain=drain, **options)
 
     async def write_eof(self, chunk: Any = b"") -> None:
+        await self._wait_until_sent()
         data = self._within_length(bytes(chunk))
         if not self._is_held:
             history = self._finish_scope() if self._reply.code else None
@@ -153,15 +182,12 @@ class ReplyWriter(StreamWriter):
 
     async def release(self) -> None:
         """Sends what a handler that failed has written so far, unless aiohttp would not have sent it either."""
-        if self._is_held and self._counted:
-            try:
-                await self._write_head(None, may_have_tail=False)
-                if self._reply.held_bytes:
-                    await super().write(b"".join(self._reply.take()), drain=False)
-                elif _BUFFERS_HEAD:
-                    super().send_headers()
-            except ConnectionError:
-                pass  # the caller is gone
+        try:
+            await self._wait_until_sent()
+            if self._is_held and self._counted:
+                await self._send_held(may_have_tail=False)
+        except ConnectionError:
+            pass  # the caller is gone
 
     def _within_length(self, data: bytes) -> bytes:
         """``data`` without what exceeds the declared length, as aiohttp would send it."""
@@ -177,6 +203,8 @@ class ReplyWriter(StreamWriter):
         """
         reply, is_declared = self._reply, self.length is not None
         self._is_held = False
+        if self._timer is not None:
+            self._timer.cancel()
         self.output_size -= self._counted
         self._counted = 0
         if history is None and is_declared and not self._status_line.startswith("HTTP/1.1"):

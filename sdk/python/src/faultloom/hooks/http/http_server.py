@@ -2,7 +2,7 @@
 
 After ``parse_request``, an ``Answer`` stands in for that method, and runs it in a scope if the request is traced.
 Handlers write the bytes of their reply to ``wfile``, where ``ReplyFile`` finds head and body in these bytes. It holds
-back up to 32 kB of the body, as in ``wsgi``.
+back up to 32 kB of the body, as in ``wsgi``, until the handler flushes it.
 
 A handler that uses the socket itself writes past ``wfile``. From then on nothing is held back, and the reply is a gap.
 Servers for WSGI that are built on ``http.server`` (Werkzeug's, wsgiref) have no such methods: their applications are
@@ -164,7 +164,10 @@ class ReplyFile(io.BufferedIOBase):
     def flush(self) -> None:
         if self._head:
             self.pass_on()  # the rest of the head comes from elsewhere, such as a CGI program
-        if self._passes_on:
+        elif self._status_line and self._reply.held_bytes and self._expects_more():
+            # the handler may wait for what its caller does with this part
+            self._send_head(None, may_have_tail=self._may_have_tail())
+        if self._passes_on or (self._head is None and not self._status_line):
             type(self.inner).flush(self.inner)
 
     def writable(self) -> bool:
@@ -275,7 +278,7 @@ class ReplyFile(io.BufferedIOBase):
             return
         self._held.append(data)
         self._reply.hold(body)
-        if self._reply.held_bytes > HOLD_BYTES and self._left != 0:
+        if self._reply.held_bytes > HOLD_BYTES and self._expects_more():
             self._send_head(None, may_have_tail=self._may_have_tail())
 
     def _break_off(self) -> None:
@@ -296,6 +299,10 @@ class ReplyFile(io.BufferedIOBase):
         if self._left is not None:
             return self._is_http_1_1()  # without a length, nobody would notice that a body of HTTP/1.0 is cut
         return bool(self._handler.close_connection)
+
+    def _expects_more(self) -> bool:
+        """Whether the body is not complete as its framing declares. It never is if it ends with the connection."""
+        return not self._chunks.is_complete if self._chunks is not None else self._left != 0
 
     def _is_complete(self) -> bool:
         if self._chunks is not None:
