@@ -6,8 +6,8 @@ export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`
 const FAULT = / --fault (?:'(?:[^']|'\\'')*'|\S+)/g;
 
 /**
- * The command that sends a request with these faults; empty if no command line can. `known`: a command of the same run with other faults, which has
- * the request's options. Without one, `request` is `METHOD URL`.
+ * The command that sends a request with these faults; empty if no command line can. `known`: a command of the same run
+ * with other faults, which has the request's options. Without one, `request` is `METHOD URL`.
  */
 export function again(known: string | undefined, request: string, faults: string[]): string {
   const planned = faults.map((fault) => ` --fault ${quoted(fault)}`).join('');
