@@ -87,7 +87,8 @@ impl Driver {
         std::fs::create_dir_all(root().join("out/replies")).map_err(failed)?;
         let errors = std::fs::File::create(&log).map_err(failed)?;
         let mut program = program(language)?;
-        program.env("FAULTLOOM_TRUST", trust).env("FAULTLOOM_SERVICE", "driver").env_remove("FAULTLOOM_TRUST_FILE");
+        program.env("FAULTLOOM_TRUST", trust).env("FAULTLOOM_SERVICE", "driver").env("FAULTLOOM_WEBFLUX", "on");
+        program.env_remove("FAULTLOOM_TRUST_FILE");
         let mut child = program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

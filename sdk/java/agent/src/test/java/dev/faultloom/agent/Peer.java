@@ -93,7 +93,7 @@ final class Peer implements AutoCloseable {
 
     /** Options for a peer with the agent and both keys. */
     static Plan traced(String service) {
-        return stock().agent().with("FAULTLOOM_SERVICE", service).with("FAULTLOOM_TRUST", Requests.TRUST);
+        return stock().agent().with("FAULTLOOM_SERVICE", service).with("FAULTLOOM_TRUST", Requests.TRUST).with("FAULTLOOM_WEBFLUX", "on");
     }
 
     private Peer(Plan plan, String... arguments) throws IOException {
