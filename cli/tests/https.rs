@@ -1,7 +1,8 @@
 //! Services behind HTTPS, with `lab/https`: Node.js, Go and Python, each serving and calling with TLS.
 
 use crate::support::secure_shop::{self, SecureShop};
-use crate::support::{Completed, Started, guide, skipped, wait_for, words};
+use crate::support::service::{Service, TRUST};
+use crate::support::{Completed, Home, Started, guide, skipped, wait_for, words};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Mutex;
@@ -105,6 +106,19 @@ fn each_problem_with_a_certificate_is_named_with_the_next_step() {
         .run(&["record", &shop.front("/"), "--cert", "certs/client.pem", "--key", "certs/server.key"])
         .exits(2)
         .says("is not the key of");
+}
+
+#[test]
+fn a_system_without_certificates_sends_requests_that_need_none() {
+    let home = Home::new("no-certificates");
+    let (service, trust) = (Service::start(), home.write("trust", TRUST).display().to_string());
+    let record = |url: &str| {
+        let mut command = home.command(&["record", url, "--trust", &trust]);
+        command.env("SSL_CERT_FILE", home.file("none.pem")).env("SSL_CERT_DIR", home.file("none"));
+        Started::new(command).wait()
+    };
+    record(&service.url).exits(0).says("GET /orders");
+    record("https://127.0.0.1:1/").exits(3).says("no trusted certificates").says("--cacert");
 }
 
 #[test]

@@ -153,6 +153,12 @@ impl RequestSpec {
         }
     }
 
+    /// Whether this request, or one before, after or at its login, uses TLS.
+    pub fn uses_tls(&self) -> bool {
+        let others = self.before.iter().chain(&self.after).chain(self.login.as_ref().map(|login| &login.request));
+        std::iter::once(self).chain(others).any(|spec| spec.tls.is_some())
+    }
+
     /// Whether a certificate is accepted without a check.
     pub fn is_insecure(&self) -> bool {
         let others = self.before.iter().chain(&self.after).chain(self.login.as_ref().map(|login| &login.request));
