@@ -55,7 +55,7 @@ impl Results {
     }
 
     /// Replaces the results of these areas by those of this process, and writes the file. Areas that did not succeed
-    /// have no results: what did not run in them would look as if it had been renamed.
+    /// have no results: a test that did not run there would count as renamed.
     pub fn update(ended: &[&str], succeeded: &[&str]) -> Result<Results, String> {
         let recorded = RECORDED.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut results = Results::load()?;
